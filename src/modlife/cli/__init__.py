@@ -1,0 +1,1 @@
+"""The command line: `main` finds the command, one file per command does it."""

@@ -1,0 +1,60 @@
+"""`modlife list`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from modlife.domains.graph import ProblemGraph
+from modlife.domains.grid2d.spec import World
+
+
+def run(
+    world: World,
+    picture: Path | None = None,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> None:
+    """Show the domains: factors, components and tasks.
+
+    A task is written as one component per factor with slashes between, for example wall/red/dynamics-2.
+
+    Args:
+        world: Which 2-D world; the defaults are the paper's.
+        picture: Also draw every task into this PNG file.
+        as_json: Print JSON for programs instead of text.
+    """
+    graph = world.graph
+    print(json.dumps(as_dict(graph)) if as_json else as_text(graph))
+    if picture:
+        from modlife.cli.drawing import draw_tasks
+
+        draw_tasks(world, picture)
+        if not as_json:
+            print(f"\npicture of all tasks: {picture}")
+
+
+def as_dict(graph: ProblemGraph) -> dict[str, object]:
+    """The domain for programs."""
+    return {
+        "domain": graph.name,
+        "factors": {factor.name: list(factor.components) for factor in graph.factors},
+        "sees": {factor.name: list(factor.sees) for factor in graph.factors},
+        "state": {part.name: list(part.shape) for part in graph.state},
+        "actions": graph.actions.size,
+        "tasks": [str(task) for task in graph.tasks],
+    }
+
+
+def as_text(graph: ProblemGraph) -> str:
+    """The domain for people."""
+    product = " x ".join(str(count) for count in graph.shape)
+    lines = [f"domain {graph.name}: {product} = {graph.task_count} tasks, {graph.actions.size} actions", "", "factors:"]
+    lines += [f"  {factor.name:<9} {', '.join(factor.components)}" for factor in graph.factors]
+    names = [str(task) for task in graph.tasks]
+    width = max(map(len, names)) + 2
+    columns = max(1, 100 // width)
+    lines += ["", "tasks:"]
+    for start in range(0, len(names), columns):
+        lines.append("  " + "".join(f"{name:<{width}}" for name in names[start : start + columns]).rstrip())
+    return "\n".join(lines)

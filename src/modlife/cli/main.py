@@ -1,0 +1,61 @@
+"""Finds the command, reads its options, and turns what goes wrong into one sentence."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from modlife import __version__
+from modlife.errors import InputError, unknown
+
+COMMANDS = {
+    "list": "what there is: domains, their factors, components and tasks",
+    "graph": "draw a domain's problem graph",
+    "play": "watch an agent in a task, as a GIF",
+    "bench": "measure speed on this machine, one JSON object a line",
+}
+"""Each is a module of this package with a function `run`; its arguments are the command's options."""
+
+OVERVIEW = f"""\
+modlife {__version__}: lifelong reinforcement learning with neural modules
+
+usage: modlife COMMAND [OPTIONS]
+
+{chr(10).join(f"  {name:<8} {what}" for name, what in COMMANDS.items())}
+
+  modlife COMMAND --help    explains a command and its options
+  modlife --version         prints the version
+
+first steps:
+  modlife list                                   the 64 tasks of the 2-D world
+  modlife play --task lava/blue/dynamics-1       a random agent in one of them
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The program `modlife`."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        run(arguments)
+    except InputError as error:
+        print(f"modlife: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def run(arguments: list[str]) -> None:
+    """Runs the command that the first argument names."""
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(OVERVIEW, end="")
+        return
+    if arguments[0] == "--version":
+        print(f"modlife {__version__}")
+        return
+    name, *rest = arguments
+    if name not in COMMANDS:
+        raise unknown("command", name, COMMANDS, hint="`modlife --help` explains them.")
+
+    import tyro  # here, so that the overview comes at once
+
+    command = importlib.import_module(f"modlife.cli.{name}")
+    tyro.cli(command.run, prog=f"modlife {name}", args=rest, config=(tyro.conf.OmitArgPrefixes,))

@@ -1,0 +1,1 @@
+"""What is asked of an agent: problem graphs, curricula and environments."""

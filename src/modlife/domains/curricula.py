@@ -1,0 +1,90 @@
+"""Curricula: in which order, and in which groups, an agent meets tasks. Each follows from a seed alone."""
+
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+from modlife.domains.graph import Factor, ProblemGraph
+from modlife.errors import InputError
+from modlife.types import Curriculum, Split, Task
+
+T = TypeVar("T")
+
+
+def paper_order(graph: ProblemGraph, *, seed: int, disjoint: int | None = None) -> Curriculum:
+    """All tasks in random order, the first `disjoint` of them made of disjoint components.
+
+    `disjoint` is the number of modules per factor (by default, the components of the largest factor), so that
+    each module starts on a component of its own. A factor with fewer components than that first shows each of
+    them once, then repeats.
+    """
+    largest = max(graph.shape)
+    count = largest if disjoint is None else disjoint
+    if not 0 <= count <= largest:
+        raise InputError(f"disjoint = {count}, but at most {largest} tasks can differ in a factor of '{graph.name}'.")
+    rng = generator("paper-order", seed)
+    first = disjoint_tasks(graph, count, rng)
+    rest = [task for task in shuffled(graph.tasks, rng) if task not in first]
+    return lifelong(f"paper-order, seed {seed}", [*first, *rest])
+
+
+def random_order(graph: ProblemGraph, *, seed: int) -> Curriculum:
+    """All tasks in random order, whatever they share."""
+    return lifelong(f"random-order, seed {seed}", shuffled(graph.tasks, generator("random-order", seed)))
+
+
+def multi_task(tasks: Sequence[Task]) -> Curriculum:
+    """All of these tasks at once, in one stage."""
+    if not tasks:
+        raise InputError("A multi-task curriculum needs at least one task.")
+    return Curriculum(f"multi-task, {len(tasks)} tasks", (tuple(tasks),))
+
+
+def lifelong(name: str, tasks: Sequence[Task]) -> Curriculum:
+    """One task per stage, in this order."""
+    return Curriculum(name, tuple((task,) for task in tasks))
+
+
+def held_out(graph: ProblemGraph, *, train: int, seed: int) -> Split:
+    """`train` random tasks in which every component occurs, and all other tasks to test on unseen.
+
+    The training sets of one seed are nested: a larger `train` adds tasks to a smaller one.
+    """
+    needed = max(graph.shape)
+    if not needed <= train <= graph.task_count:
+        raise InputError(
+            f"train = {train} tasks, but a split of '{graph.name}' needs {needed} (so that every component occurs) "
+            f"to {graph.task_count} (all there are)."
+        )
+    rng = generator("held-out", seed)
+    first = disjoint_tasks(graph, needed, rng)
+    order = [*first, *(task for task in shuffled(graph.tasks, rng) if task not in first)]
+    return Split(train=tuple(order[:train]), held_out=tuple(order[train:]))
+
+
+def disjoint_tasks(graph: ProblemGraph, count: int, rng: random.Random) -> list[Task]:
+    """Tasks that share no component as long as their factors have fresh ones."""
+    columns = [fresh_components(factor, count, rng) for factor in graph.factors]
+    return [Task(tuple(names)) for names in zip(*columns, strict=True)]
+
+
+def fresh_components(factor: Factor, count: int, rng: random.Random) -> list[str]:
+    """`count` components of a factor, all different until each was there once."""
+    rounds = -(-count // len(factor.components))
+    return [name for _ in range(rounds) for name in shuffled(factor.components, rng)][:count]
+
+
+def shuffled(items: Sequence[T], rng: random.Random) -> list[T]:
+    """The items in random order.
+
+    Sorting by `random()` rather than `shuffle`: only `random()` is promised to be the same in every Python version.
+    """
+    places = sorted(range(len(items)), key=[rng.random() for _ in items].__getitem__)
+    return [items[place] for place in places]
+
+
+def generator(purpose: str, seed: int) -> random.Random:
+    """A generator of its own for each purpose, so that curricula of one seed do not repeat each other."""
+    if seed < 0:
+        raise InputError(f"seed = {seed}, but a seed is 0 or more.")
+    return random.Random(f"{purpose} {seed}")

@@ -1,0 +1,77 @@
+"""What every domain gives to learners: pure functions over a frozen state, for one environment.
+
+`jax.vmap` makes a batch of them, of one task or of many: which task an environment plays is data in its state.
+"""
+
+from typing import Protocol, TypeVar, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from modlife.domains.graph import ProblemGraph
+
+PRNGKey = Key[Array, ""]
+"""A typed JAX random key, as `jax.random.key(seed)` makes it."""
+
+StateT = TypeVar("StateT")
+ObservationT = TypeVar("ObservationT", covariant=True)
+
+
+class Outcome(eqx.Module):
+    """What one step gave, besides the next state."""
+
+    reward: Float[Array, "*batch"]
+    terminated: Bool[Array, "*batch"]
+    """The episode ended for a reason inside the task: nothing comes after it."""
+    truncated: Bool[Array, "*batch"]
+    """The time limit cut the episode off: something would have come after it."""
+    success: Bool[Array, "*batch"]
+    """The task's goal was met in this step."""
+
+
+@runtime_checkable
+class Environment(Protocol[StateT, ObservationT]):
+    """A domain whose dynamics are JAX functions."""
+
+    @property
+    def graph(self) -> ProblemGraph:
+        """The factors, components, state and actions of the domain."""
+        ...
+
+    def reset(self, task: Int[Array, " F"], *, key: PRNGKey) -> StateT:
+        """A first state of the task that has these component indices."""
+        ...
+
+    def restart(self, state: StateT, *, key: PRNGKey) -> StateT:
+        """A first state of the task that this state belongs to."""
+        ...
+
+    def step(self, state: StateT, action: Int[Array, ""]) -> tuple[StateT, Outcome]:
+        """The state after an action, and what the action gave."""
+        ...
+
+    def observe(self, state: StateT) -> ObservationT:
+        """What the agent sees of a state."""
+        ...
+
+
+def step_batch(
+    env: Environment[StateT, ObservationT], states: StateT, actions: Int[Array, " B"], *, key: PRNGKey
+) -> tuple[StateT, Outcome]:
+    """A step of each environment; where it ends an episode, the state returned is the first of a new one.
+
+    No restart is computed while no episode ends; when one does, restarts are computed for all and those needed are
+    kept. Measured for the 2-D world on one core, this costs 0.04 microseconds a step at 4,096 environments and
+    nothing that can be measured at 16 (`docs/performance.md`).
+    """
+    stepped, outcomes = jax.vmap(env.step)(states, actions)
+    ended = outcomes.terminated | outcomes.truncated
+
+    def restart(states: StateT) -> StateT:
+        keys = jax.random.split(key, ended.shape[0])
+        fresh = jax.vmap(lambda state, key: env.restart(state, key=key))(states, keys)
+        return jax.tree.map(lambda new, old: jax.vmap(jnp.where)(ended, new, old), fresh, states)
+
+    return jax.lax.cond(ended.any(), restart, lambda states: states, stepped), outcomes

@@ -1,0 +1,1 @@
+"""What is shown: benchmarks, and later runs, metrics and figures."""

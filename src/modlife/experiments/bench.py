@@ -1,0 +1,95 @@
+"""Benchmarks: records with a throughput each, for this machine."""
+
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from modlife.domains.grid2d.spec import World
+from modlife.errors import InputError
+from modlife.runtime import start_jax
+
+Record = dict[str, Any]
+
+BATCHES = (1, 16, 256, 4096)
+REPEATS = 5
+"""A case is timed in this many pieces; the median counts."""
+TASK = ("lava", "red", 0)
+
+
+def bench_env(*, threads: int | None, seconds: float) -> Iterator[Record]:
+    """Steps per second of the 2-D world and of the same task on minigrid."""
+    if threads is not None:
+        yield from bench_env_here(threads=threads, seconds=seconds)
+        return
+    rival = bench_minigrid(seconds=seconds)
+    yield rival
+    for count in sorted({1, os.cpu_count() or 1}):
+        for record in in_new_process(["env", f"--threads={count}", f"--seconds={seconds}"]):
+            yield record
+            if record["batch"] == BATCHES[-1] and "value" in rival:
+                ratio = round(record["value"] / rival["value"], 1)
+                yield {**record, "case": "modlife / minigrid", "value": ratio, "unit": "times"}
+
+
+def in_new_process(arguments: list[str]) -> Iterator[Record]:
+    """The records of `modlife bench` run by another process: the number of threads is settled when JAX starts."""
+    command = [sys.executable, "-m", "modlife", "bench", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield from (json.loads(line) for line in process.stdout)
+    if process.returncode:
+        raise InputError(f"`modlife bench {' '.join(arguments)}` ended with exit code {process.returncode}.")
+
+
+def bench_env_here(*, threads: int, seconds: float) -> Iterator[Record]:
+    """Our world at each batch size; the batch is divided over as many devices as there are threads."""
+    os.environ["NPROC"] = str(threads)
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={threads}"
+    start_jax(threads=threads)
+    from modlife.experiments.bench_env import random_steps
+
+    for batch in BATCHES:
+        steps, run = random_steps(World(), TASK, batch=batch, devices=min(threads, batch))
+        yield {
+            **{"bench": "env", "domain": "grid2d", "case": "modlife", "batch": batch, "threads": threads},
+            **{"value": round(rate(run, steps, seconds=seconds)), "unit": "steps/s"},
+        }
+
+
+def bench_minigrid(*, seconds: float) -> Record:
+    """The same task on Farama's minigrid, one environment, seven channels."""
+    record: Record = {"bench": "env", "domain": "grid2d", "case": "minigrid", "batch": 1, "threads": 1}
+    if importlib.util.find_spec("minigrid") is None:
+        return record | {"skipped": "minigrid is not installed: pip install 'modlife[minigrid]'"}
+    from modlife.domains.grid2d.farama import FaramaGrid2D
+
+    env = FaramaGrid2D(*TASK, world=World())
+    env.reset(seed=0)
+    env.action_space.seed(0)
+
+    def run() -> None:
+        for _ in range(500):
+            _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            if terminated or truncated:
+                env.reset()
+
+    return record | {"value": round(rate(run, 500, seconds=seconds)), "unit": "steps/s"}
+
+
+def rate(run: Callable[[], object], steps: int, *, seconds: float) -> float:
+    """Steps per second of a function that does `steps` of them: the median over pieces of equal length."""
+    run()  # compiles
+    rates = []
+    for _ in range(REPEATS):
+        start, calls = time.perf_counter(), 0
+        while (elapsed := time.perf_counter() - start) < seconds / REPEATS:
+            run()
+            calls += 1
+        rates.append(steps * calls / elapsed)
+    return statistics.median(rates)

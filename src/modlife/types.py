@@ -1,0 +1,37 @@
+"""The values that layers pass to each other: frozen, named, without logic and without JAX."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Task:
+    """One component per factor, in the order of the problem graph's factors."""
+
+    components: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "/".join(self.components)
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """What an agent meets, in order: stages, each a group of tasks learnt together.
+
+    Lifelong learning has one task per stage, multi-task learning one stage with all tasks.
+    """
+
+    name: str
+    stages: tuple[tuple[Task, ...], ...]
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """All tasks in the order in which they are first met."""
+        return tuple(task for stage in self.stages for task in stage)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Tasks to train on and unseen combinations of the same components to test on."""
+
+    train: tuple[Task, ...]
+    held_out: tuple[Task, ...]

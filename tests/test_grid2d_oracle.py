@@ -1,0 +1,117 @@
+"""Step by step the same as Farama's minigrid, in all tasks, with the paper's and the released code's rules."""
+
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from minigrid.core.world_object import Door, Goal, Lava
+from oracle import Episodes, drive_oracle, drive_ours, oracle_of, state_of
+
+from modlife.domains.grid2d.farama import FaramaGrid2D, Food
+from modlife.domains.grid2d.spec import STATICS, World
+from modlife.domains.grid2d.world import Grid2D
+
+EPISODES = 20
+"""Per task."""
+
+LARGE = World(size=11, colour_count=6, dynamics_count=24, horizon=40)
+
+
+def paired_episodes(world: World, tasks: list[tuple[int, int, int]], seed: int) -> tuple[list, Episodes, Counter]:
+    """The oracle's episodes, ours from the same layouts with the same actions, and what happened in them."""
+    rng = np.random.default_rng(seed)
+    theirs, states, actions, events = [], [], [], Counter()
+    for task in tasks:
+        oracle = oracle_of(world, task)
+        # Mostly forward, and often at the door, so that episodes meet walls, doors, objects and targets.
+        odds = np.full(world.actions, 0.1)
+        odds[oracle.primitives.index(2)] = 0.45
+        odds[oracle.primitives.index(5)] = 0.2
+        for _ in range(EPISODES):
+            first, _ = oracle.reset(seed=int(rng.integers(2**31)))
+            states.append(state_of(oracle, task))
+            actions.append(rng.choice(world.actions, size=world.horizon, p=odds / odds.sum()))
+            theirs.append(drive_oracle(CountingOracle(oracle, events), first, actions[-1]))
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    return theirs, drive_ours(Grid2D(world), stacked, np.array(actions)), events
+
+
+class CountingOracle:
+    """Steps an oracle and counts what its steps meet."""
+
+    def __init__(self, oracle: FaramaGrid2D, events: Counter):
+        self.oracle, self.events = oracle, events
+
+    def step(self, action: int):
+        oracle = self.oracle
+        primitive = oracle.primitives[action]
+        ahead, here = oracle.grid.get(*oracle.front_pos), oracle.grid.get(*oracle.agent_pos)
+        if primitive == 2 and isinstance(ahead, Goal):
+            self.events["right target" if ahead.color == oracle.target else "wrong target"] += 1
+        if primitive == 2 and isinstance(ahead, Lava):
+            self.events["lava"] += 1
+        if primitive == 2 and isinstance(ahead, Door):
+            self.events["through the door" if ahead.is_open else "against the door"] += 1
+        if primitive == 5 and isinstance(ahead, Door):
+            self.events["closes the door" if ahead.is_open else "opens the door"] += 1
+        if primitive == 3 and isinstance(here, Food):
+            self.events["eats"] += 1
+        if primitive == 3 and isinstance(ahead, Food):
+            self.events["picks from the cell ahead"] += 1
+        result = oracle.step(action)
+        self.events["horizon"] += result[3] or oracle.step_count == oracle.max_steps
+        return result
+
+
+def assert_equal_episodes(theirs: list, ours: Episodes) -> None:
+    for number, steps in enumerate(theirs):
+        image, reward, terminated, truncated = (np.array(values) for values in zip(*steps, strict=True))
+        length = len(steps) - 1
+        np.testing.assert_array_equal(ours.image[number, : length + 1], image)
+        np.testing.assert_allclose(ours.reward[number, :length], reward[1:], rtol=0, atol=1e-6)
+        np.testing.assert_array_equal(ours.terminated[number, :length], terminated[1:])
+        np.testing.assert_array_equal(ours.truncated[number, :length], truncated[1:])
+
+
+EVENTS_OF = {
+    "wall": ("opens the door", "closes the door", "through the door", "against the door"),
+    "floor": (),
+    "food": ("eats", "picks from the cell ahead"),
+    "lava": ("lava",),
+}
+
+
+@pytest.mark.parametrize("static", range(4), ids=STATICS)
+@pytest.mark.parametrize("world", [World(), World.released()], ids=["paper", "released"])
+def test_all_64_tasks_equal_minigrid(world: World, static: int):
+    tasks = [(static, target, dynamics) for target in range(4) for dynamics in range(4)]
+    theirs, ours, events = paired_episodes(world, tasks, seed=static)
+    assert_equal_episodes(theirs, ours)
+    for event in ("right target", "wrong target", "horizon", *EVENTS_OF[STATICS[static]]):
+        assert events[event] >= 5, f"{event} happened {events[event]} times: too few to have tested it"
+
+
+def test_a_larger_world_with_more_colours_and_dynamics_equals_minigrid():
+    rng = np.random.default_rng(0)
+    tasks = [(s, int(rng.integers(6)), int(d)) for s in range(4) for d in rng.choice(24, size=5, replace=False)]
+    theirs, ours, _ = paired_episodes(LARGE, tasks, seed=9)
+    assert_equal_episodes(theirs, ours)
+
+
+@pytest.mark.parametrize(
+    ("switch", "value"),
+    [("channel_order", "released"), ("agent_channel", "centre"), ("time_limit", "terminates"), ("actions", 7)],
+)
+def test_each_switch_alone_equals_minigrid_and_changes_something(switch: str, value: str | int):
+    world = World(**{switch: value})  # pyright: ignore[reportArgumentType]  # fields of several types in one table
+    tasks = [(0, 0, 1), (2, 1, 2)]
+    theirs, ours, _ = paired_episodes(world, tasks, seed=5)
+    assert_equal_episodes(theirs, ours)
+    if switch == "actions":
+        assert Grid2D(world).graph.actions.size == 7
+        return
+    default, _, _ = paired_episodes(World(), tasks, seed=5)
+    with pytest.raises(AssertionError):
+        assert_equal_episodes(default, ours)
