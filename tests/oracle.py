@@ -1,13 +1,14 @@
 """The 2-D world's independent judge: the same task on Farama's minigrid, driven side by side with ours."""
 
+from collections import Counter
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from minigrid.core.world_object import Door, Goal
+from minigrid.core.world_object import Door, Goal, Lava
 
-from modlife.domains.grid2d.farama import STATIC_OBJECTS, FaramaGrid2D
+from modlife.domains.grid2d.farama import STATIC_OBJECTS, FaramaGrid2D, Food
 from modlife.domains.grid2d.spec import COLOURS, STATICS, World
 from modlife.domains.grid2d.world import Grid2D, State
 
@@ -54,7 +55,34 @@ def state_of(oracle: FaramaGrid2D, task: tuple[int, int, int]) -> State:
     )
 
 
-def drive_oracle(oracle: FaramaGrid2D, first: np.ndarray, actions: np.ndarray) -> list[tuple]:
+class CountingOracle:
+    """Steps an oracle and counts what its steps meet."""
+
+    def __init__(self, oracle: FaramaGrid2D, events: Counter):
+        self.oracle, self.events = oracle, events
+
+    def step(self, action: int):
+        oracle = self.oracle
+        primitive = oracle.primitives[action]
+        ahead, here = oracle.grid.get(*oracle.front_pos), oracle.grid.get(*oracle.agent_pos)
+        if primitive == 2 and isinstance(ahead, Goal):
+            self.events["right target" if ahead.color == oracle.target else "wrong target"] += 1
+        if primitive == 2 and isinstance(ahead, Lava):
+            self.events["lava"] += 1
+        if primitive == 2 and isinstance(ahead, Door):
+            self.events["through the door" if ahead.is_open else "against the door"] += 1
+        if primitive == 5 and isinstance(ahead, Door):
+            self.events["closes the door" if ahead.is_open else "opens the door"] += 1
+        if primitive == 3 and isinstance(here, Food):
+            self.events["eats"] += 1
+        if primitive == 3 and isinstance(ahead, Food):
+            self.events["picks from the cell ahead"] += 1
+        result = oracle.step(action)
+        self.events["horizon"] += result[3] or oracle.step_count == oracle.max_steps
+        return result
+
+
+def drive_oracle(oracle: FaramaGrid2D | CountingOracle, first: np.ndarray, actions: np.ndarray) -> list[tuple]:
     """(image, reward, terminated, truncated) of each step until the episode ends."""
     steps = [(first, 0.0, False, False)]
     for action in actions:

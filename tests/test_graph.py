@@ -90,7 +90,7 @@ def test_a_wrong_choice_of_components_is_refused(choice: dict[str, str | int], m
 )
 def test_a_graph_that_makes_no_sense_is_refused(change: dict[str, object], message: str):
     with pytest.raises(InputError) as caught:
-        replace(ROBOT, **change)  # pyright: ignore[reportArgumentType]  # fields of several types in one table
+        replace(ROBOT, **change)
     assert str(caught.value).startswith(message)
 
 

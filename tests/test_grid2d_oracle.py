@@ -6,10 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from minigrid.core.world_object import Door, Goal, Lava
-from oracle import Episodes, drive_oracle, drive_ours, oracle_of, state_of
+from oracle import CountingOracle, Episodes, drive_oracle, drive_ours, oracle_of, state_of
 
-from modlife.domains.grid2d.farama import FaramaGrid2D, Food
 from modlife.domains.grid2d.spec import STATICS, World
 from modlife.domains.grid2d.world import Grid2D
 
@@ -36,33 +34,6 @@ def paired_episodes(world: World, tasks: list[tuple[int, int, int]], seed: int) 
             theirs.append(drive_oracle(CountingOracle(oracle, events), first, actions[-1]))
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
     return theirs, drive_ours(Grid2D(world), stacked, np.array(actions)), events
-
-
-class CountingOracle:
-    """Steps an oracle and counts what its steps meet."""
-
-    def __init__(self, oracle: FaramaGrid2D, events: Counter):
-        self.oracle, self.events = oracle, events
-
-    def step(self, action: int):
-        oracle = self.oracle
-        primitive = oracle.primitives[action]
-        ahead, here = oracle.grid.get(*oracle.front_pos), oracle.grid.get(*oracle.agent_pos)
-        if primitive == 2 and isinstance(ahead, Goal):
-            self.events["right target" if ahead.color == oracle.target else "wrong target"] += 1
-        if primitive == 2 and isinstance(ahead, Lava):
-            self.events["lava"] += 1
-        if primitive == 2 and isinstance(ahead, Door):
-            self.events["through the door" if ahead.is_open else "against the door"] += 1
-        if primitive == 5 and isinstance(ahead, Door):
-            self.events["closes the door" if ahead.is_open else "opens the door"] += 1
-        if primitive == 3 and isinstance(here, Food):
-            self.events["eats"] += 1
-        if primitive == 3 and isinstance(ahead, Food):
-            self.events["picks from the cell ahead"] += 1
-        result = oracle.step(action)
-        self.events["horizon"] += result[3] or oracle.step_count == oracle.max_steps
-        return result
 
 
 def assert_equal_episodes(theirs: list, ours: Episodes) -> None:

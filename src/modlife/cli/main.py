@@ -1,6 +1,7 @@
 """Finds the command, reads its options, and turns what goes wrong into one sentence."""
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -41,6 +42,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; keep Python from writing to the closed pipe once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
 
 
 def run(arguments: list[str]) -> None:

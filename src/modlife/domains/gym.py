@@ -81,7 +81,7 @@ def functions_of(env: Grid2D):
     return reset, step, restart
 
 
-class Grid2DEnv(gymnasium.Env[np.ndarray, int]):
+class Grid2DEnv(gymnasium.Env[np.ndarray, np.int64]):
     """One task of the 2-D world.
 
     Observation: uint8 [7, 7, 7], the view in front of the agent as MiniGrid lays it out, channels last (wall,
@@ -93,7 +93,13 @@ class Grid2DEnv(gymnasium.Env[np.ndarray, int]):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 6}
 
     def __init__(
-        self, static: str = "wall", target: str = "red", dynamics: int | str = 0, *, render_mode=None, **options: Any
+        self,
+        static: str = "wall",
+        target: str = "red",
+        dynamics: int | str = 0,
+        *,
+        render_mode: str | None = None,
+        **options: Any,
     ):
         self.world = world_from(options)
         self.task = task_from(self.world, static, target, dynamics)
@@ -110,7 +116,7 @@ class Grid2DEnv(gymnasium.Env[np.ndarray, int]):
         self._state, image = self._functions.reset(jnp.array(self.task), draw_seed(self.np_random))
         return np.asarray(image), {}
 
-    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int | np.int64) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """One action; `info["success"]` tells whether the target was reached."""
         checked = np.asarray(action)
         if checked.shape != () or not self.action_space.contains(checked[()]):
@@ -121,7 +127,7 @@ class Grid2DEnv(gymnasium.Env[np.ndarray, int]):
         )
         return np.asarray(image), float(reward), bool(terminated), bool(truncated), {"success": bool(success)}
 
-    def render(self) -> Picture | None:  # type: ignore[override]  # Gymnasium's signature also allows lists of frames
+    def render(self) -> Picture | None:
         """The grid with the agent's field of view lit."""
         if self.render_mode is None or self._state is None:
             return None
@@ -144,7 +150,7 @@ class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         target: str = "red",
         dynamics: int | str = 0,
         *,
-        render_mode=None,
+        render_mode: str | None = None,
         **options: Any,
     ):
         self.num_envs = num_envs

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-Picture = UInt8[np.ndarray, "height width 3"]
+Picture = UInt8[np.ndarray, "_ _ 3"]
 """An RGB image."""
 
 

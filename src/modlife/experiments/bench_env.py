@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, Key
 
-from modlife.domains.env import step_batch
+from modlife.domains.env import Outcome, PRNGKey, step_batch
 from modlife.domains.grid2d.spec import World
-from modlife.domains.grid2d.world import Grid2D
+from modlife.domains.grid2d.world import Grid2D, Observation, State
 
 STEPS = 1_048_576
 """Environment steps, about, in one compiled call."""
@@ -26,16 +27,15 @@ def random_steps(
     length = max(16, min(STEPS // batch, 2048))
     each = batch // devices
 
-    def body(states, key):
+    def body(states: State, key: PRNGKey) -> tuple[State, tuple[Observation, Outcome]]:
         key_act, key_restart = jax.random.split(key)
         actions = jax.random.randint(key_act, (each,), 0, world.actions, dtype=jnp.int32)
         states, outcomes = step_batch(env, states, actions, key=key_restart)
         # Whole observations leave the loop, as they would for a learner: nothing can be optimised away.
         return states, (jax.vmap(env.observe)(states), outcomes)
 
-    def steps(states, keys):
-        states, records = jax.lax.scan(body, states, jax.random.split(keys[0], length))
-        return states, records
+    def steps(states: State, keys: Key[Array, "1"]) -> tuple[State, tuple[Observation, Outcome]]:
+        return jax.lax.scan(body, states, jax.random.split(keys[0], length))
 
     mesh = Mesh(np.array(jax.devices()[:devices]), ("device",))
     one = PartitionSpec("device")

@@ -4,6 +4,7 @@ Built from MiniGrid's own objects, rules, field of view and random placement; no
 the parameters. Needs the extra `minigrid`; used by tests and benchmarks only.
 """
 
+from collections.abc import Callable
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -25,12 +26,12 @@ class Food(Ball):
         """The agent can stand on it."""
         return True
 
-    def can_pickup(self) -> bool:
+    def can_pickup(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]  # minigrid's is inferred: True
         """Not by MiniGrid's rule, which takes from the cell in front."""
         return False
 
 
-STATIC_OBJECTS: dict[str, type[WorldObj]] = {"wall": Wall, "floor": Floor, "food": Food, "lava": Lava}
+STATIC_OBJECTS: dict[str, Callable[[], WorldObj]] = {"wall": Wall, "floor": Floor, "food": Food, "lava": Lava}
 
 
 class FaramaGrid2D(MiniGridEnv):
@@ -78,7 +79,8 @@ class FaramaGrid2D(MiniGridEnv):
         if moving and isinstance(ahead, Goal) and ahead.color != self.target:
             reward, terminated = 0, False
         if primitive == self.actions.pickup and isinstance(here, Food):
-            self.grid.set(*self.agent_pos, None)
+            x, y = self.agent_pos
+            self.grid.set(x, y, None)
             reward = 0.05
         if self.world.time_limit == "terminates":
             terminated, truncated = terminated or truncated, False

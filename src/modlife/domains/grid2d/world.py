@@ -6,7 +6,7 @@ any cell follows from a few numbers (`Grid2D.content`). Everything small is an i
 then fits the processor's inner caches, and 64 of them go through one vector instruction.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
@@ -61,20 +61,16 @@ class State(eqx.Module):
 class Observation(eqx.Module):
     """What the agent sees, one byte per cell; `channels` turns it into the paper's seven channels."""
 
-    cells: UInt8[Array, "*batch 7 7"]
-    """Content codes of the view; 0 where there is nothing or nothing can be seen."""
-    direction: UInt8[Array, "*batch"]
+    cells: UInt8[Array, "..."]
+    """Content codes of the view, [7, 7]; 0 where there is nothing or nothing can be seen."""
+    direction: UInt8[Array, "..."]
 
 
-class Grid2D(eqx.Module):
-    """The 2-D world as an `Environment`."""
+@dataclass(frozen=True)
+class Grid2D:
+    """The 2-D world as an `Environment`. Equal worlds are equal here, so compiled functions are shared."""
 
-    world: World = eqx.field(static=True)
-    visible: Bool[Array, "case 4 room room 7 7"]
-
-    def __init__(self, world: World):
-        self.world = world
-        self.visible = jnp.asarray(visibility(world))
+    world: World
 
     @property
     def graph(self) -> ProblemGraph:
@@ -179,7 +175,7 @@ class Grid2D(eqx.Module):
         """Which cells of the view the agent can see; never its own."""
         column, gap, closed = (v.astype(jnp.int32) for v in (state.column, state.gap, state.closed))
         case = jnp.where(state.static == WALL, wall_case(self.world, column, gap, closed), 0)
-        return self.visible[case, state.direction, state.y - 1, state.x - 1]
+        return jnp.asarray(visibility(self.world))[case, state.direction, state.y - 1, state.x - 1]
 
     def channels(self, observation: Observation) -> Float[Array, "7 7 7 *batch"]:
         """The paper's seven channels, channel axis first.

@@ -1,0 +1,44 @@
+# Two commands do everything on a machine that has Python 3.11 or newer and make:
+#   make demo    sets up and runs the main job, and says where its pictures are
+#   make test    sets up and runs the linter, the type checker and the tests
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint format clean
+
+demo: $(VENV)/base
+	$(BIN)/modlife list --picture demo/tasks.png
+	$(BIN)/modlife graph --task wall/red/dynamics-2 --out demo/graph.svg
+	$(BIN)/modlife play --task lava/blue/dynamics-1 --out demo/random-agent.gif
+
+test: lint
+	$(BIN)/python -m pytest -q -n auto
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/basedpyright
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf $(VENV) demo
+
+# The files below are stamps: what they name is installed, and pyproject.toml has not changed since.
+$(VENV)/base: pyproject.toml | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/dev: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/base
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "modlife needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,122 @@
+"""The command line as a person uses it: real processes, their output, their exit codes, their files."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from modlife import __version__
+from modlife.cli.main import COMMANDS
+
+
+def modlife(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "modlife", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=240)
+
+
+def test_the_overview_names_every_command():
+    for arguments in ((), ("--help",)):
+        out = modlife(*arguments)
+        assert out.returncode == 0
+        assert all(re.search(rf"^  {name} ", out.stdout, re.MULTILINE) for name in COMMANDS)
+    assert modlife("--version").stdout == f"modlife {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str):
+    out = modlife(command, "--help")
+    assert out.returncode == 0
+    assert f"usage: modlife {command}" in out.stdout
+    assert "MISSING" not in out.stdout
+
+
+def test_list_shows_all_tasks_as_text_and_as_json():
+    text, data = modlife("list").stdout, json.loads(modlife("list", "--json").stdout)
+    assert "4 x 4 x 4 = 64 tasks, 6 actions" in text
+    assert len(data["tasks"]) == 64
+    assert all(task in text for task in data["tasks"])
+    large = json.loads(modlife("list", "--json", "--colour-count", "8", "--dynamics-count", "24").stdout)
+    assert len(large["tasks"]) == 768
+
+
+def test_pictures_are_drawn(tmp_path: Path):
+    assert modlife("list", "--picture", "deep/tasks.png", cwd=tmp_path).returncode == 0
+    with Image.open(tmp_path / "deep/tasks.png") as sheet:
+        # 64 grids of 8 x 18 pixels, with captions, in eight columns.
+        assert sheet.width == 6 + 8 * (8 * 18 + 6)
+        assert len(sheet.convert("RGB").getcolors(2**24) or []) > 30
+    assert modlife("graph", "--out", "deep/graph.svg", cwd=tmp_path).returncode == 0
+    assert "dynamics-3" in (tmp_path / "deep/graph.svg").read_text()
+
+
+def test_play_films_a_random_agent_the_same_for_the_same_seed(tmp_path: Path):
+    for name in ("a.gif", "b.gif"):
+        out = modlife("play", "--task", "lava/blue/dynamics-1", "--seed", "4", "--out", name, cwd=tmp_path)
+        assert re.fullmatch(rf"random agent in lava/blue/dynamics-1: mean return .* {name}\n", out.stdout), out.stderr
+    assert (tmp_path / "a.gif").read_bytes() == (tmp_path / "b.gif").read_bytes()
+    with Image.open(tmp_path / "a.gif") as film:
+        assert getattr(film, "n_frames", 1) > 10
+
+
+def test_bench_prints_json_lines_with_the_rival_beside_ours():
+    out = modlife("bench", "env", "--seconds", "0.05")
+    assert out.returncode == 0, out.stderr
+    records = [json.loads(line) for line in out.stdout.splitlines()]
+    ours = {(r["batch"], r["threads"]): r["value"] for r in records if r["case"] == "modlife"}
+    assert {batch for batch, _ in ours} == {1, 16, 256, 4096}
+    assert all(r["bench"] == "env" and r["domain"] == "grid2d" and r["value"] > 0 for r in records)
+    (rival,) = [r["value"] for r in records if r["case"] == "minigrid"]
+    ratios = {r["threads"]: r["value"] for r in records if r["unit"] == "times"}
+    for threads, ratio in ratios.items():
+        assert ratio == pytest.approx(ours[4096, threads] / rival, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["lsit"], "modlife: No command 'lsit'. Did you mean 'list'?"),
+        (["play", "--task", "wall/red/dynamics-9"], "modlife: No dynamics 'dynamics-9'. Did you mean 'dynamics-"),
+        (["play", "--task", "wall"], "modlife: Task 'wall' has 1 components, but 'grid2d' has 3 factors"),
+        (["play", "--episodes", "0"], "modlife: episodes = 0, but there must be at least 1 to film."),
+        (["play", "--out", "film.avi"], "modlife: The film 'film.avi' must be a .gif file."),
+        (["bench", "env", "--seconds", "0"], "modlife: threads = None, seconds = 0.0, but both must be more than 0."),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_exit_code_2(arguments: list[str], sentence: str, tmp_path: Path):
+    out = modlife(*arguments, cwd=tmp_path)
+    assert out.returncode == 2
+    assert out.stderr.startswith(sentence)
+    assert "Traceback" not in out.stderr
+    assert out.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["list", "--size", "3"], "size = 3, but it must be 5 to 18 with 4 colours."),
+        (["list", "--gap-rows", "some"], "invalid choice 'some'"),
+        (["bench", "en"], "invalid choice 'en'"),
+        (["play", "--tsk", "x"], "--task"),
+    ],
+)
+def test_a_wrong_option_is_explained_with_exit_code_2(arguments: list[str], sentence: str):
+    out = modlife(*arguments)
+    assert out.returncode == 2
+    assert sentence in re.sub(r"[\s│]+", " ", out.stderr)
+    assert "Traceback" not in out.stderr + out.stdout
+
+
+def test_a_reader_that_stops_early_leaves_no_traceback():
+    out = subprocess.run(
+        f"{sys.executable} -m modlife list --json --colour-count 12 --dynamics-count 24 --size 8 | head -c 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (out.stdout, out.stderr) == ("{", "")
