@@ -20,7 +20,7 @@ test: lint
 lint: $(VENV)/dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix
