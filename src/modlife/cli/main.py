@@ -11,6 +11,7 @@ from modlife.errors import InputError, unknown
 COMMANDS = {
     "list": "what there is: domains, their factors, components and tasks",
     "graph": "draw a domain's problem graph",
+    "train": "let an agent learn tasks, into a run directory",
     "play": "watch an agent in a task, as a GIF",
     "bench": "measure speed on this machine, one JSON object a line",
 }

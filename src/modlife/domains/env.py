@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
 from modlife.domains.graph import ProblemGraph
 
@@ -16,7 +16,18 @@ PRNGKey = Key[Array, ""]
 """A typed JAX random key, as `jax.random.key(seed)` makes it."""
 
 StateT = TypeVar("StateT")
-ObservationT = TypeVar("ObservationT", covariant=True)
+ObservationT = TypeVar("ObservationT")
+
+
+class Choice(eqx.Module):
+    """A part of a state, for a batch, that takes one of a few values: the values, and which one each sample has."""
+
+    values: Float[Array, "*shape n"]
+    index: Int[Array, " B"] | UInt8[Array, " B"]
+
+
+Part = Choice | Float[Array, "*shape B"]
+"""A named part of the state for a batch of observations, the batch as last axis."""
 
 
 class Outcome(eqx.Module):
@@ -40,6 +51,11 @@ class Environment(Protocol[StateT, ObservationT]):
         """The factors, components, state and actions of the domain."""
         ...
 
+    @property
+    def horizon(self) -> int:
+        """Steps after which every episode has ended."""
+        ...
+
     def reset(self, task: Int[Array, " F"], *, key: PRNGKey) -> StateT:
         """A first state of the task that has these component indices."""
         ...
@@ -54,6 +70,10 @@ class Environment(Protocol[StateT, ObservationT]):
 
     def observe(self, state: StateT) -> ObservationT:
         """What the agent sees of a state."""
+        ...
+
+    def parts(self, observations: ObservationT) -> dict[str, Part]:
+        """The named parts of a batch of observations (batch first), ready for a network (batch last)."""
         ...
 
 

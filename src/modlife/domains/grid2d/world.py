@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Int8, Int32, UInt8, UInt32
 
-from modlife.domains.env import Outcome, PRNGKey
+from modlife.domains.env import Choice, Outcome, Part, PRNGKey
 from modlife.domains.graph import ProblemGraph
 from modlife.domains.grid2d.spec import STATICS, VIEW, World
 from modlife.domains.grid2d.vision import AHEAD, LATERAL, OWN_CELL, visibility, wall_case
@@ -76,6 +76,11 @@ class Grid2D:
     def graph(self) -> ProblemGraph:
         """Static object, then target, then dynamics."""
         return self.world.graph
+
+    @property
+    def horizon(self) -> int:
+        """Steps after which every episode has ended."""
+        return self.world.horizon
 
     def reset(self, task: Int[Array, " 3"], *, key: PRNGKey) -> State:
         """A random layout of a task, given by its component indices."""
@@ -182,14 +187,32 @@ class Grid2D:
 
         Takes one observation, or a batch of them whose *last* axis is the batch (as the networks want it).
         """
+        agent = self.agent_planes()[..., observation.direction]
+        return jnp.concatenate([self.static_planes(observation.cells), target_plane(observation.cells), agent])
+
+    def parts(self, observations: Observation) -> dict[str, Part]:
+        """The parts that the factors' modules see; the agent's takes only four values, one per direction."""
+        cells = jnp.moveaxis(observations.cells, 0, -1)
+        return {
+            "static": self.static_planes(cells),
+            "target": target_plane(cells),
+            "agent": Choice(self.agent_planes(), observations.direction),
+        }
+
+    def static_planes(self, cells: UInt8[Array, "7 7 *batch"]) -> Float[Array, "5 7 7 *batch"]:
+        """Where each object is, one plane per object in the world's order."""
         codes = {"wall": WALL, "floor": FLOOR, "food": FOOD, "lava": LAVA, "door": DOOR}
-        cells = observation.cells
-        extra = (None,) * (cells.ndim - 2)
+        return jnp.stack([(cells == codes[name]).astype(jnp.float32) for name in self.world.channels[:5]])
+
+    def agent_planes(self) -> Float[Array, "1 7 7 4"]:
+        """The agent channel for each of the four directions."""
         at_agent = OWN_CELL if self.world.agent_channel == "location" else np.roll(OWN_CELL, -(VIEW // 2), axis=1)
-        planes = {name: cells == code for name, code in codes.items()}
-        planes["target"] = jnp.where(cells >= FIRST_TARGET, cells - jnp.uint8(FIRST_TARGET - 1), 0)
-        planes["agent"] = jnp.where(at_agent[(..., *extra)], observation.direction + jnp.uint8(1), 0)
-        return jnp.stack([planes[name].astype(jnp.float32) for name in self.world.channels])
+        return jnp.asarray(at_agent[None, :, :, None] * np.arange(1.0, 5.0), jnp.float32)
+
+
+def target_plane(cells: UInt8[Array, "7 7 *batch"]) -> Float[Array, "1 7 7 *batch"]:
+    """The colour of each target, counted from 1."""
+    return jnp.where(cells >= FIRST_TARGET, cells - jnp.uint8(FIRST_TARGET - 1), 0).astype(jnp.float32)[None]
 
 
 def view_cells(state: State) -> tuple[Int8[Array, "7 7"], Int8[Array, "7 7"]]:

@@ -1,0 +1,49 @@
+"""Agents by name."""
+
+from collections.abc import Callable
+
+from modlife.domains.grid2d.world import Grid2D
+from modlife.experiments.config import LifeConfig
+from modlife.lifelong.loop import Agent
+from modlife.lifelong.multi_task import MultiTask
+from modlife.lifelong.single_task import SingleTask
+from modlife.policies.networks import Chained, Modular, Monolithic
+
+
+def single_task(config: LifeConfig) -> Agent:
+    """STL."""
+    return SingleTask(Grid2D(config.world), config.ppo, config.steps, capacity=len(config.chosen_tasks()))
+
+
+def modular(config: LifeConfig) -> Agent:
+    """MTL, modular."""
+    env = Grid2D(config.world)
+    network = Modular(env.graph, env.graph.shape, critic=env.graph.actions.size)
+    return MultiTask(env, network, config.ppo, config.steps)
+
+
+def chained(config: LifeConfig) -> Agent:
+    """MTL with chained input."""
+    env = Grid2D(config.world)
+    network = Chained(env.graph, env.graph.shape, critic=env.graph.actions.size)
+    return MultiTask(env, network, config.ppo, config.steps)
+
+
+def monolithic(config: LifeConfig) -> Agent:
+    """MTL with one network and a task descriptor."""
+    env = Grid2D(config.world)
+    network = Monolithic(env.graph, critic=1, descriptor=max(16, sum(env.graph.shape)))
+    return MultiTask(env, network, config.ppo, config.steps)
+
+
+BUILDERS: dict[str, Callable[[LifeConfig], Agent]] = {
+    "stl": single_task,
+    "mtl": modular,
+    "mtl-chain": chained,
+    "mtl-monolithic": monolithic,
+}
+
+
+def build(config: LifeConfig) -> Agent:
+    """The agent that a config names."""
+    return BUILDERS[config.agent](config)

@@ -1,0 +1,1 @@
+"""How one task, or a group of tasks at once, is learnt."""

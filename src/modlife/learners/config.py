@@ -1,0 +1,60 @@
+"""Hyper-parameters of the learners. No JAX here, so that the command line can read them quickly."""
+
+from dataclasses import dataclass
+
+from modlife.errors import InputError
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Hyper-parameters of PPO; the defaults are the paper's for the 2-D world, as its authors ran them."""
+
+    envs: int = 16
+    """Environments per task."""
+    length: int = 256
+    """Steps of each environment between updates."""
+    epochs: int = 4
+    """Passes over the data of an update."""
+    minibatch: int = 256
+    """Samples of each task in a gradient step; divides envs * length."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+    adam_eps: float = 1e-8
+    """Adam's guard against division by zero."""
+    discount: float = 0.99
+    """Gamma: what a reward one step later is worth."""
+    gae_lambda: float = 0.95
+    """Lambda of generalised advantage estimation."""
+    clip: float = 0.2
+    """Epsilon: how far the policy's ratio, and the value, may move before the loss stops rewarding it."""
+    value_weight: float = 0.5
+    """Weight of the value loss."""
+    entropy_weight: float = 0.01
+    """Weight of the entropy bonus. The paper's table prints 0.5, with which a policy stays near uniform."""
+    max_grad_norm: float = 0.5
+    """Gradients are scaled down to this norm."""
+    normalise_advantages: bool = False
+    """Shift and scale the advantages of each minibatch to mean 0 and deviation 1."""
+    bootstrap_truncated: bool = False
+    """Let the value of its last state stand for what a time limit cut off; the authors treat it as an end."""
+
+    @property
+    def batch(self) -> int:
+        """Steps per task and update."""
+        return self.envs * self.length
+
+    def __post_init__(self) -> None:
+        for name in ("envs", "length", "epochs", "minibatch"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} = {getattr(self, name)}, but it must be at least 1.")
+        if self.batch % self.minibatch:
+            raise InputError(
+                f"minibatch = {self.minibatch} does not divide envs * length = "
+                f"{self.envs} * {self.length} = {self.batch}."
+            )
+        for name in ("learning_rate", "adam_eps", "clip", "max_grad_norm"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} = {getattr(self, name)}, but it must be more than 0.")
+        for name in ("discount", "gae_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} = {getattr(self, name)}, but it must be 0 to 1.")

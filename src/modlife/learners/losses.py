@@ -1,0 +1,72 @@
+"""The mathematics of the learners: arrays in, arrays out; no network, environment or config."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+
+def gae(
+    reward: Float[Array, " T"],
+    discount: Float[Array, " T"],
+    value: Float[Array, " T"],
+    next_value: Float[Array, " T"],
+    lam: Float[Array, " T"],
+) -> Float[Array, " T"]:
+    """Generalised advantage estimates of one trajectory.
+
+    δₜ = rₜ + γₜ V(sₜ₊₁) - V(sₜ),   Aₜ = δₜ + γₜ λₜ Aₜ₊₁        Schulman et al. 2016, eq. 16
+
+    γₜ = 0 where nothing comes after step t; λₜ = 0 where what comes after it belongs to another episode.
+    """
+    delta = reward + discount * next_value - value
+
+    def back(advantage: Float[Array, ""], step: tuple[Float[Array, ""], Float[Array, ""]]):
+        delta, decay = step
+        advantage = delta + decay * advantage
+        return advantage, advantage
+
+    return jax.lax.scan(back, jnp.float32(0), (delta, discount * lam), reverse=True)[1]
+
+
+def log_softmax(logits: Float[Array, "A B"]) -> Float[Array, "A B"]:
+    """Log-probabilities of actions, the batch last."""
+    return jax.nn.log_softmax(logits, axis=0)
+
+
+def chosen(log_probs: Float[Array, "A B"], action: Int[Array, " B"]) -> Float[Array, " B"]:
+    """The log-probability of the action taken. A masked sum: on a CPU cheaper than a gather, and its gradient too."""
+    hot = jax.nn.one_hot(action, log_probs.shape[0], axis=0)
+    return (log_probs * hot).sum(axis=0)
+
+
+def surrogate(
+    log_prob: Float[Array, " B"], old_log_prob: Float[Array, " B"], advantage: Float[Array, " B"], *, clip: float
+) -> Float[Array, ""]:
+    """Clipped policy loss, mean over the batch.
+
+    L = -min(r A, clip(r, 1-ε, 1+ε) A),   r = π(a|s) / π_old(a|s)        Schulman et al. 2017, eq. 7
+    """
+    ratio = jnp.exp(log_prob - old_log_prob)
+    return -jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage).mean()
+
+
+def clipped_value_loss(
+    value: Float[Array, " B"], old_value: Float[Array, " B"], target: Float[Array, " B"], *, clip: float
+) -> Float[Array, ""]:
+    """Squared error of the value, never better than that of the value kept within ε of the old one.
+
+    L = max((V - R)², (V_old + clip(V - V_old, -ε, ε) - R)²), mean over the batch
+    """
+    near = old_value + jnp.clip(value - old_value, -clip, clip)
+    return jnp.maximum((value - target) ** 2, (near - target) ** 2).mean()
+
+
+def entropy(log_probs: Float[Array, "A B"]) -> Float[Array, ""]:
+    """Mean entropy of the policies of a batch: -Σₐ π(a) log π(a)."""
+    return -(jnp.exp(log_probs) * log_probs).sum(axis=0).mean()
+
+
+def sample(log_probs: Float[Array, "A B"], uniform: Float[Array, " B"]) -> Int[Array, " B"]:
+    """An action per column, drawn with one uniform number in [0, 1) each: the inverse of the distribution function."""
+    below = jnp.cumsum(jnp.exp(log_probs), axis=0)[:-1] <= uniform[None]
+    return below.sum(axis=0, dtype=jnp.int32)

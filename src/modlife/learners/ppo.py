@@ -1,0 +1,180 @@
+"""Proximal policy optimisation, for one task or for many at once, over any domain and network."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from modlife.domains.env import Environment, PRNGKey
+from modlife.learners import losses, rollout
+from modlife.learners.config import PPOConfig
+from modlife.learners.rollout import Actors, Rollout
+from modlife.policies.networks import Network
+
+Pytree = Any
+
+
+class Batch(eqx.Module):
+    """Samples to learn from; axes [task, sample, ...]."""
+
+    observation: Pytree
+    action: Int[Array, "*n"]
+    log_prob: Float[Array, "*n"]
+    value: Float[Array, "*n"]
+    advantage: Float[Array, "*n"]
+    target: Float[Array, "*n"]
+
+
+class LearnerState(eqx.Module):
+    """A learner between two updates."""
+
+    params: Pytree
+    opt_state: Pytree
+    actors: Actors
+    """Axes [task, environment, ...]."""
+    structures: Int[Array, "N F"]
+    """Which policy of the network each task uses."""
+    updates: Int[Array, ""]
+
+
+class Progress(eqx.Module):
+    """How one update's episodes and losses were; per task, axis [task]."""
+
+    episode_return: Float[Array, " N"]
+    """Mean return of the episodes that ended; NaN where none did."""
+    success: Float[Array, " N"]
+    """Share of them that met the goal."""
+    episodes: Int[Array, " N"]
+    entropy: Float[Array, " N"]
+    """Entropy of the policy, before the update."""
+
+
+@dataclass(frozen=True)
+class PPO:
+    """The learner: two compiled functions, `collect` and `epoch`, over a `LearnerState`."""
+
+    env: Environment
+    network: Network
+    config: PPOConfig
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        """Adam after clipping, on all parameters as one vector (which saves a kernel per array)."""
+        config = self.config
+        adam = optax.adam(config.learning_rate, eps=config.adam_eps)
+        return optax.flatten(optax.chain(optax.clip_by_global_norm(config.max_grad_norm), adam))
+
+    @partial(jax.jit, static_argnums=0)
+    def init(
+        self, params: Pytree, tasks: Int[Array, "N F"], structures: Int[Array, "N F"], *, key: PRNGKey
+    ) -> LearnerState:
+        """A learner with these parameters, at the start of these tasks."""
+        begin = partial(rollout.start, self.env, count=self.config.envs)
+        actors = jax.vmap(lambda task, key: begin(task, key=key))(tasks, jax.random.split(key, len(tasks)))
+        return LearnerState(params, self.optimiser.init(params), actors, structures, jnp.int32(0))
+
+    def update(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Progress]:
+        """Collects from every task, then learns from it."""
+        key_collect, *key_epochs = jax.random.split(key, 1 + self.config.epochs)
+        state, batch, progress = self.collect(state, key=key_collect)
+        for key_epoch in key_epochs:
+            state = self.epoch(state, batch, key=key_epoch)
+        return state, progress
+
+    @partial(jax.jit, static_argnums=0)
+    def collect(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Batch, Progress]:
+        """Acts in all tasks, one after the other in one program, and estimates advantages."""
+
+        def one(task: tuple[Actors, Int[Array, " F"], PRNGKey]) -> tuple[Actors, Batch, Progress]:
+            actors, structure, key = task
+            policy = self.network.pick(state.params, structure)
+            actors, data, last_value = rollout.collect(
+                self.env,
+                self.network,
+                policy,
+                actors,
+                steps=self.config.length,
+                final_values=self.config.bootstrap_truncated,
+                key=key,
+            )
+            return actors, self.batch(data, last_value), summarise(data)
+
+        keys = jax.random.split(key, len(state.structures))
+        actors, batch, progress = jax.lax.map(one, (state.actors, state.structures, keys))
+        state = eqx.tree_at(lambda s: (s.actors, s.updates), state, (actors, state.updates + 1))
+        return state, batch, progress
+
+    def batch(self, data: Rollout, last_value: Float[Array, " E"]) -> Batch:
+        """Advantages and value targets; time and environments become one axis."""
+        config, outcome = self.config, data.outcome
+        stops = outcome.terminated if config.bootstrap_truncated else data.ended
+        next_value = jnp.concatenate([data.value[1:], last_value[None]])
+        next_value = jnp.where(outcome.truncated, data.final_value, next_value)
+        advantage = jax.vmap(losses.gae, in_axes=1, out_axes=1)(
+            outcome.reward,
+            jnp.where(stops, 0.0, config.discount),
+            data.value,
+            next_value,
+            jnp.where(data.ended, 0.0, config.gae_lambda),
+        )
+        samples = Batch(data.observation, data.action, data.log_prob, data.value, advantage, advantage + data.value)
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples)
+
+    @partial(jax.jit, static_argnums=0)
+    def epoch(self, state: LearnerState, batch: Batch, *, key: PRNGKey) -> LearnerState:
+        """One pass over the data in random minibatches, each with the same number of samples from every task."""
+        tasks, config = len(state.structures), self.config
+        order = jax.vmap(lambda key: jax.random.permutation(key, config.batch))(jax.random.split(key, tasks))
+        pieces = jnp.moveaxis(order.reshape(tasks, -1, config.minibatch), 1, 0)
+
+        def step(carry: tuple[Pytree, Pytree], index: Int[Array, "N B"]):
+            params, opt_state = carry
+            gradient = self.gradient(params, state.structures, batch, index)
+            change, opt_state = self.optimiser.update(gradient, opt_state, params)
+            return (optax.apply_updates(params, change), opt_state), None
+
+        (params, opt_state), _ = jax.lax.scan(step, (state.params, state.opt_state), pieces)
+        return eqx.tree_at(lambda s: (s.params, s.opt_state), state, (params, opt_state))
+
+    def gradient(self, params: Pytree, structures: Int[Array, "N F"], batch: Batch, index: Int[Array, "N B"]) -> Pytree:
+        """The gradient of the mean over tasks of the loss on their samples; task by task, to stay in the cache."""
+
+        def add(total: Pytree, task: tuple[Int[Array, " F"], Batch, Int[Array, " B"]]):
+            structure, samples, index = task
+            minibatch = jax.tree.map(lambda leaf: leaf[index], samples)
+            gradient = jax.grad(self.loss)(params, structure, minibatch)
+            return jax.tree.map(jnp.add, total, gradient), None
+
+        zero = jax.tree.map(jnp.zeros_like, params)
+        total, _ = jax.lax.scan(add, zero, (structures, batch, index))
+        return jax.tree.map(lambda leaf: leaf / len(structures), total)
+
+    def loss(self, params: Pytree, structure: Int[Array, " F"], batch: Batch) -> Float[Array, ""]:
+        """Surrogate + value loss - entropy bonus on samples of one task."""
+        config = self.config
+        output = self.network(self.network.pick(params, structure), self.env.parts(batch.observation))
+        log_probs = losses.log_softmax(output.logits)
+        log_prob = losses.chosen(log_probs, batch.action)
+        advantage = batch.advantage
+        if config.normalise_advantages:
+            advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        policy = losses.surrogate(log_prob, batch.log_prob, advantage, clip=config.clip)
+        value = losses.clipped_value_loss(output.value, batch.value, batch.target, clip=config.clip)
+        return policy + config.value_weight * value - config.entropy_weight * losses.entropy(log_probs)
+
+
+def summarise(data: Rollout) -> Progress:
+    """How the episodes of one task went that ended in this rollout."""
+    ended, count = data.ended, data.ended.sum(dtype=jnp.int32)
+    share = ended.astype(jnp.float32) / count.astype(jnp.float32)
+    return Progress(
+        episode_return=(share * data.episode_return).sum(),
+        success=(share * data.outcome.success.astype(jnp.float32)).sum(),
+        episodes=count,
+        entropy=-data.log_prob.mean(),
+    )

@@ -1,0 +1,136 @@
+"""Policies at work in environments: collecting experience to learn from, and evaluating."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from modlife.domains.env import Environment, Outcome, PRNGKey, step_batch
+from modlife.learners import losses
+from modlife.policies.networks import Network
+
+Pytree = Any
+"""Any nesting of arrays."""
+
+
+class Rollout(eqx.Module):
+    """What a batch of environments showed over some steps; axes [time, environment, ...]."""
+
+    observation: Pytree
+    action: Int[Array, "T E"]
+    log_prob: Float[Array, "T E"]
+    value: Float[Array, "T E"]
+    final_value: Float[Array, "T E"]
+    """Value of the state in which a time limit cut the episode off, before the restart; 0 elsewhere."""
+    outcome: Outcome
+    episode_return: Float[Array, "T E"]
+    """Sum of rewards of the episode up to and including this step."""
+
+    @property
+    def ended(self) -> Bool[Array, "T E"]:
+        """Steps that were the last of their episode."""
+        return self.outcome.terminated | self.outcome.truncated
+
+
+class Actors(eqx.Module):
+    """Environments in the middle of their episodes; axis [environment]."""
+
+    states: Pytree
+    returns: Float[Array, " E"]
+    """Rewards so far in each environment's episode."""
+
+
+def start(env: Environment, task: Int[Array, " F"], *, count: int, key: PRNGKey) -> Actors:
+    """Environments of one task, at their first states."""
+    states = jax.vmap(lambda key: env.reset(task, key=key))(jax.random.split(key, count))
+    return Actors(states, jnp.zeros(count))
+
+
+def collect(
+    env: Environment, network: Network, policy: Pytree, actors: Actors, *, steps: int, final_values: bool, key: PRNGKey
+) -> tuple[Actors, Rollout, Float[Array, " E"]]:
+    """Acts for some steps, by sampling; also returns the value of the states reached at the end.
+
+    `final_values` asks for the values of states that a time limit cut off, which cost a further pass.
+    """
+    key_act, key_step = jax.random.split(key)
+    uniform = jax.random.uniform(key_act, (steps, actors.returns.shape[0]))
+
+    def act(actors: Actors, random: tuple[Float[Array, " E"], PRNGKey]) -> tuple[Actors, Rollout]:
+        observation = jax.vmap(env.observe)(actors.states)
+        output = network(policy, env.parts(observation))
+        log_probs = losses.log_softmax(output.logits)
+        action = losses.sample(log_probs, random[0])
+        states, outcome = step_batch(env, actors.states, action, key=random[1])
+        returns = actors.returns + outcome.reward
+        ended = outcome.terminated | outcome.truncated
+        final = jnp.zeros_like(returns)
+        if final_values:
+            final = values_if(outcome.truncated, env, network, policy, actors.states, action)
+        step = Rollout(observation, action, losses.chosen(log_probs, action), output.value, final, outcome, returns)
+        return Actors(states, jnp.where(ended, 0.0, returns)), step
+
+    actors, rollout = jax.lax.scan(act, actors, (uniform, jax.random.split(key_step, steps)))
+    last = network(policy, env.parts(jax.vmap(env.observe)(actors.states))).value
+    return actors, rollout, last
+
+
+def values_if(
+    wanted: Bool[Array, " E"],
+    env: Environment,
+    network: Network,
+    policy: Pytree,
+    states: Pytree,
+    action: Int[Array, " E"],
+) -> Float[Array, " E"]:
+    """Values of the states after an action, before any restart, where wanted; computed only if any is."""
+
+    def compute() -> Float[Array, " E"]:
+        after, _ = jax.vmap(env.step)(states, action)
+        value = network(policy, env.parts(jax.vmap(env.observe)(after))).value
+        return jnp.where(wanted, value, 0.0)
+
+    return jax.lax.cond(wanted.any(), compute, lambda: jnp.zeros(wanted.shape))
+
+
+class Episodes(eqx.Module):
+    """How episodes went; axis [episode]."""
+
+    returns: Float[Array, "*batch"]
+    success: Bool[Array, "*batch"]
+    length: Int[Array, "*batch"]
+
+
+def evaluate(
+    env: Environment,
+    network: Network,
+    policy: Pytree,
+    task: Int[Array, " F"],
+    *,
+    episodes: int,
+    greedy: bool,
+    key: PRNGKey,
+) -> Episodes:
+    """Whole episodes of one task, all at once, each with a layout of its own from the key."""
+    key_start, key_act = jax.random.split(key)
+    states = start(env, task, count=episodes, key=key_start).states
+    none = jnp.zeros(episodes, bool)
+    begin = (states, ~none, Episodes(jnp.zeros(episodes), none, jnp.zeros(episodes, jnp.int32)))
+
+    def act(carry: tuple[Pytree, Bool[Array, " E"], Episodes], key: PRNGKey):
+        states, alive, sofar = carry
+        log_probs = losses.log_softmax(network(policy, env.parts(jax.vmap(env.observe)(states))).logits)
+        drawn = losses.sample(log_probs, jax.random.uniform(key, (episodes,)))
+        action = jnp.argmax(log_probs, axis=0).astype(jnp.int32) if greedy else drawn
+        states, outcome = jax.vmap(env.step)(states, action)
+        sofar = Episodes(
+            sofar.returns + jnp.where(alive, outcome.reward, 0.0),
+            sofar.success | (alive & outcome.success),
+            sofar.length + alive.astype(jnp.int32),
+        )
+        return (states, alive & ~(outcome.terminated | outcome.truncated), sofar), None
+
+    (_, _, result), _ = jax.lax.scan(act, begin, jax.random.split(key_act, env.horizon))
+    return result

@@ -1,0 +1,1 @@
+"""How many tasks are learnt in turn."""

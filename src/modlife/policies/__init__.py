@@ -1,0 +1,1 @@
+"""Who answers: layers, the module bank, and the networks made of them."""
