@@ -3,19 +3,26 @@
 import os
 from pathlib import Path
 
+from modlife.errors import InputError
+
 
 def start_jax(*, threads: int = 1) -> None:
     """Settles, before JAX starts, the number of threads and the cache of compiled programs.
 
     One thread by default: XLA's results on a CPU depend on the number of threads, and for networks as small as
-    these one thread per life is also the best use of a machine. The cache holds machine code, so it is the user's
-    own, and never part of a run directory.
+    these one thread per life is also the best use of a machine. More threads become as many JAX devices, over which
+    a learner divides its work; results are the same for the same number. The cache holds machine code, so it is the
+    user's own, and never part of a run directory.
     """
-    os.environ.setdefault("NPROC", str(threads))
+    if threads < 1:
+        raise InputError(f"threads = {threads}, but it must be at least 1.")
+    os.environ["NPROC"] = str(threads)
+    if threads > 1:
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={threads}"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "modlife" / "jax"
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    import jax  # here, because NPROC must be set first and most commands do not need JAX
+    import jax  # here, because the above must be set first and most commands do not need JAX
 
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -8,11 +8,13 @@ import tyro
 from modlife.errors import InputError
 
 
-def run(what: tyro.conf.Positional[Literal["env"]], threads: int | None = None, seconds: float = 1.0) -> None:
+def run(what: tyro.conf.Positional[Literal["env", "ppo"]], threads: int | None = None, seconds: float = 1.0) -> None:
     """Measure speed on this machine and print one JSON object a line.
 
     `env` steps the 2-D world with random actions, observations and restarts included, at batch sizes 1 to 4096, on
     one thread and on all, and the same task on Farama's minigrid package if that is installed.
+
+    `ppo` trains a single-task agent: one life on one thread, one life on all, and two lives side by side.
 
     Args:
         what: What to measure.
@@ -22,7 +24,7 @@ def run(what: tyro.conf.Positional[Literal["env"]], threads: int | None = None, 
     if seconds <= 0 or (threads is not None and threads < 1):
         raise InputError(f"threads = {threads}, seconds = {seconds}, but both must be more than 0.")
 
-    from modlife.experiments.bench import bench_env
+    from modlife.experiments.bench import BENCHES
 
-    for record in bench_env(threads=threads, seconds=seconds):
+    for record in BENCHES[what](threads=threads, seconds=seconds):
         print(json.dumps(record), flush=True)

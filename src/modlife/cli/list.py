@@ -8,6 +8,7 @@ import tyro
 
 from modlife.domains.graph import ProblemGraph
 from modlife.domains.grid2d.spec import World
+from modlife.experiments.config import AGENTS
 
 
 def run(
@@ -15,7 +16,7 @@ def run(
     picture: Path | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
-    """Show the domains: factors, components and tasks.
+    """Show the domains (factors, components, tasks) and the agents.
 
     A task is written as one component per factor with slashes between, for example wall/red/dynamics-2.
 
@@ -27,6 +28,9 @@ def run(
     graph = world.graph
     print(json.dumps(as_dict(graph)) if as_json else as_text(graph))
     if picture:
+        from modlife.runtime import start_jax
+
+        start_jax()
         from modlife.cli.drawing import draw_tasks
 
         draw_tasks(world, picture)
@@ -43,6 +47,7 @@ def as_dict(graph: ProblemGraph) -> dict[str, object]:
         "state": {part.name: list(part.shape) for part in graph.state},
         "actions": graph.actions.size,
         "tasks": [str(task) for task in graph.tasks],
+        "agents": list(AGENTS),
     }
 
 
@@ -57,4 +62,6 @@ def as_text(graph: ProblemGraph) -> str:
     lines += ["", "tasks:"]
     for start in range(0, len(names), columns):
         lines.append("  " + "".join(f"{name:<{width}}" for name in names[start : start + columns]).rstrip())
+    lines += ["", "agents:"]
+    lines += [f"  {name:<15} {what}" for name, what in AGENTS.items()]
     return "\n".join(lines)

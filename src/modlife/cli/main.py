@@ -12,7 +12,9 @@ COMMANDS = {
     "list": "what there is: domains, their factors, components and tasks",
     "graph": "draw a domain's problem graph",
     "train": "let an agent learn tasks, into a run directory",
+    "eval": "evaluate the agent of a run directory, on tasks it learnt or on unseen ones",
     "play": "watch an agent in a task, as a GIF",
+    "figure": "draw a figure of the paper from run directories",
     "bench": "measure speed on this machine, one JSON object a line",
 }
 """Each is a module of this package with a function `run`; its arguments are the command's options."""
@@ -30,6 +32,8 @@ usage: modlife COMMAND [OPTIONS]
 first steps:
   modlife list                                   the 64 tasks of the 2-D world
   modlife play --task lava/blue/dynamics-1       a random agent in one of them
+  modlife train --agent mtl --tasks 16 --steps 100000 --out runs/a
+  modlife eval runs/a --unseen                   how it does on combinations it never met
 """
 
 

@@ -2,18 +2,26 @@
 
 from pathlib import Path
 
+import tyro
+
 from modlife.domains.grid2d.spec import World
 from modlife.errors import InputError
 
 
 def run(
-    world: World, task: str = "wall/red/dynamics-0", episodes: int = 3, seed: int = 0, out: Path = Path("play.gif")
+    world: World,
+    run: tyro.conf.Positional[Path | None] = None,
+    task: str | None = None,
+    episodes: int = 3,
+    seed: int = 0,
+    out: Path = Path("play.gif"),
 ) -> None:
-    """Watch an agent that acts at random in one task, as a GIF.
+    """Watch an agent in one task, as a GIF: the one that a run directory holds, or one that acts at random.
 
     Args:
-        world: Which 2-D world; the defaults are the paper's.
-        task: The task, one component per factor; `modlife list` shows all.
+        world: Which 2-D world, for the random agent; the defaults are the paper's.
+        run: A run directory made by `modlife train`; without it, the agent acts at random.
+        task: The task, one component per factor; `modlife list` shows all. By default the last one learnt.
         episodes: How many episodes to film.
         seed: Layouts and actions follow from it.
         out: The GIF file to write.
@@ -22,9 +30,24 @@ def run(
         raise InputError(f"episodes = {episodes}, but there must be at least 1 to film.")
     if out.suffix != ".gif":
         raise InputError(f"The film '{out}' must be a .gif file.")
-    chosen = world.graph.parse(task)
+    chosen = world.graph.parse(task) if task and run is None else world.graph.tasks[0]
 
-    from modlife.cli.drawing import film_random_agent
+    from modlife.runtime import start_jax
 
-    mean = film_random_agent(world, chosen, out, episodes=episodes, seed=seed)
-    print(f"random agent in {chosen}: mean return {mean:.3f} over {episodes} episodes: {out}")
+    start_jax()
+    from modlife.cli.drawing import film, random_act
+    from modlife.domains.grid2d.world import Grid2D
+    from modlife.experiments.store import RunDirectory
+    from modlife.experiments.trained import load, sampled_act
+
+    if run is None:
+        env = Grid2D(world)
+        who, act = "random agent", random_act(env)
+    else:
+        agent, state = load(run)
+        env = Grid2D(RunDirectory.open(run).config().world)
+        chosen = env.graph.parse(task) if task else state.met[-1]
+        who, act = str(run), sampled_act(agent, state, chosen)
+    returns = film(env, chosen, act, out, episodes=episodes, seed=seed)
+    mean = sum(returns) / len(returns)
+    print(f"{who} in {chosen}: mean return {mean:.3f} over {episodes} episodes: {out}")

@@ -11,7 +11,7 @@ def run(config: LifeConfig, out: Path, threads: int = 1) -> None:
     Args:
         config: The life.
         out: The run directory to make.
-        threads: Processor threads; results depend on their number.
+        threads: Processor threads for this life; results depend on their number.
     """
     config.curriculum  # noqa: B018  # says what is wrong with it before JAX is loaded
 
@@ -23,6 +23,6 @@ def run(config: LifeConfig, out: Path, threads: int = 1) -> None:
     from modlife.experiments.life import run_life
 
     with progress_for(config) as progress:
-        summary = run_life(config, out, progress=progress)
+        summary = run_life(config, out, progress=progress, devices=threads)
     print(summary_text(summary))
     print(f"run directory: {out}")

@@ -10,33 +10,33 @@ from modlife.lifelong.single_task import SingleTask
 from modlife.policies.networks import Chained, Modular, Monolithic
 
 
-def single_task(config: LifeConfig) -> Agent:
+def single_task(config: LifeConfig, devices: int) -> Agent:
     """STL."""
-    return SingleTask(Grid2D(config.world), config.ppo, config.steps, capacity=len(config.chosen_tasks()))
+    return SingleTask(Grid2D(config.world), config.ppo, config.steps, len(config.chosen_tasks()), devices)
 
 
-def modular(config: LifeConfig) -> Agent:
+def modular(config: LifeConfig, devices: int) -> Agent:
     """MTL, modular."""
     env = Grid2D(config.world)
     network = Modular(env.graph, env.graph.shape, critic=env.graph.actions.size)
-    return MultiTask(env, network, config.ppo, config.steps)
+    return MultiTask(env, network, config.ppo, config.steps, devices)
 
 
-def chained(config: LifeConfig) -> Agent:
+def chained(config: LifeConfig, devices: int) -> Agent:
     """MTL with chained input."""
     env = Grid2D(config.world)
     network = Chained(env.graph, env.graph.shape, critic=env.graph.actions.size)
-    return MultiTask(env, network, config.ppo, config.steps)
+    return MultiTask(env, network, config.ppo, config.steps, devices)
 
 
-def monolithic(config: LifeConfig) -> Agent:
+def monolithic(config: LifeConfig, devices: int) -> Agent:
     """MTL with one network and a task descriptor."""
     env = Grid2D(config.world)
     network = Monolithic(env.graph, critic=1, descriptor=max(16, sum(env.graph.shape)))
-    return MultiTask(env, network, config.ppo, config.steps)
+    return MultiTask(env, network, config.ppo, config.steps, devices)
 
 
-BUILDERS: dict[str, Callable[[LifeConfig], Agent]] = {
+BUILDERS: dict[str, Callable[[LifeConfig, int], Agent]] = {
     "stl": single_task,
     "mtl": modular,
     "mtl-chain": chained,
@@ -44,6 +44,6 @@ BUILDERS: dict[str, Callable[[LifeConfig], Agent]] = {
 }
 
 
-def build(config: LifeConfig) -> Agent:
-    """The agent that a config names."""
-    return BUILDERS[config.agent](config)
+def build(config: LifeConfig, *, devices: int = 1) -> Agent:
+    """The agent that a config names, its learning divided over devices."""
+    return BUILDERS[config.agent](config, devices)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from modlife.domains.grid2d.spec import World
@@ -49,8 +50,6 @@ def in_new_process(arguments: list[str]) -> Iterator[Record]:
 
 def bench_env_here(*, threads: int, seconds: float) -> Iterator[Record]:
     """Our world at each batch size; the batch is divided over as many devices as there are threads."""
-    os.environ["NPROC"] = str(threads)
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={threads}"
     start_jax(threads=threads)
     from modlife.experiments.bench_env import random_steps
 
@@ -60,6 +59,32 @@ def bench_env_here(*, threads: int, seconds: float) -> Iterator[Record]:
             **{"bench": "env", "domain": "grid2d", "case": "modlife", "batch": batch, "threads": threads},
             **{"value": round(rate(run, steps, seconds=seconds)), "unit": "steps/s"},
         }
+
+
+def bench_ppo(*, threads: int | None, seconds: float) -> Iterator[Record]:
+    """Environment steps per second of complete PPO training, the lives side by side started together."""
+    if threads is not None:
+        yield bench_ppo_here(threads=threads, seconds=seconds)
+        return
+    cores = os.cpu_count() or 1
+    for lives, each in sorted({(1, 1), (1, cores), (cores, 1)}):
+        arguments = ["ppo", f"--threads={each}", f"--seconds={seconds}"]
+        processes = [in_new_process(arguments) for _ in range(lives)]
+        with ThreadPoolExecutor(lives) as pool:
+            records = [record for one in pool.map(list, processes) for record in one]
+        yield {**records[0], "lives": lives, "value": sum(record["value"] for record in records)}
+
+
+def bench_ppo_here(*, threads: int, seconds: float) -> Record:
+    """One life of single-task learning, in this process."""
+    start_jax(threads=threads)
+    from modlife.experiments.bench_ppo import training_updates
+
+    steps, run = training_updates(World(), TASK, devices=threads)
+    return {
+        **{"bench": "ppo", "domain": "grid2d", "case": "stl", "lives": 1, "threads": threads},
+        **{"value": round(rate(run, steps, seconds=seconds)), "unit": "steps/s"},
+    }
 
 
 def bench_minigrid(*, seconds: float) -> Record:
@@ -93,3 +118,6 @@ def rate(run: Callable[[], object], steps: int, *, seconds: float) -> float:
             calls += 1
         rates.append(steps * calls / elapsed)
     return statistics.median(rates)
+
+
+BENCHES = {"env": bench_env, "ppo": bench_ppo}

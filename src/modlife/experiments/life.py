@@ -55,9 +55,9 @@ class LifeLog:
         self.run.append({"kind": "evaluation", "stage": stage, **as_record(evaluation)})
 
 
-def run_life(config: LifeConfig, out: Path, *, progress: Progress) -> dict[str, Any]:
+def run_life(config: LifeConfig, out: Path, *, progress: Progress, devices: int = 1) -> dict[str, Any]:
     """Lives a life into a new run directory and returns its summary."""
-    curriculum, agent = config.curriculum, build(config)
+    curriculum, agent = config.curriculum, build(config, devices=devices)
     run = RunDirectory.create(out, config)
     log = LifeLog(run, curriculum, config, progress)
     run.append({"kind": "curriculum", "stages": [[str(task) for task in stage] for stage in curriculum.stages]})

@@ -1,5 +1,6 @@
 """Proximal policy optimisation, for one task or for many at once, over any domain and network."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -7,10 +8,13 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Int
 
 from modlife.domains.env import Environment, PRNGKey
+from modlife.errors import InputError
 from modlife.learners import losses, rollout
 from modlife.learners.config import PPOConfig
 from modlife.learners.rollout import Actors, Rollout
@@ -42,8 +46,16 @@ class LearnerState(eqx.Module):
     updates: Int[Array, ""]
 
 
+DEVICE = "device"
+ALL, SHARED = PartitionSpec(), PartitionSpec(None, DEVICE)
+"""How arrays lie on devices: the same on all; or shares along the second axis, behind that of tasks."""
+
+
+STATE = LearnerState(ALL, ALL, SHARED, ALL, ALL)  # pyright: ignore[reportArgumentType]  # specs in place of arrays
+
+
 class Progress(eqx.Module):
-    """How one update's episodes and losses were; per task, axis [task]."""
+    """How the episodes of one update were; axis [task]."""
 
     episode_return: Float[Array, " N"]
     """Mean return of the episodes that ended; NaN where none did."""
@@ -56,11 +68,23 @@ class Progress(eqx.Module):
 
 @dataclass(frozen=True)
 class PPO:
-    """The learner: two compiled functions, `collect` and `epoch`, over a `LearnerState`."""
+    """The learner: two compiled functions, `collect` and `epoch`, over a `LearnerState`.
+
+    With several devices, each steps its share of the environments and learns from its share of every minibatch, and
+    gradients are averaged: the same algorithm with minibatches drawn evenly from the shares.
+    """
 
     env: Environment
     network: Network
     config: PPOConfig
+    devices: int = 1
+
+    def __post_init__(self) -> None:
+        if self.config.envs % self.devices or self.config.minibatch % self.devices:
+            raise InputError(
+                f"{self.devices} devices cannot share envs = {self.config.envs} and minibatch = "
+                f"{self.config.minibatch} evenly; choose numbers that {self.devices} divides."
+            )
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
@@ -89,8 +113,32 @@ class PPO:
     @partial(jax.jit, static_argnums=0)
     def collect(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Batch, Progress]:
         """Acts in all tasks, one after the other in one program, and estimates advantages."""
+        return self.on_devices(self.collect_share, (STATE, ALL), (STATE, SHARED, ALL))(state, key)
 
-        def one(task: tuple[Actors, Int[Array, " F"], PRNGKey]) -> tuple[Actors, Batch, Progress]:
+    @partial(jax.jit, static_argnums=0)
+    def epoch(self, state: LearnerState, batch: Batch, *, key: PRNGKey) -> LearnerState:
+        """One pass over the data in random minibatches, each with the same number of samples from every task."""
+        return self.on_devices(self.epoch_share, (STATE, SHARED, ALL), STATE)(state, batch, key)
+
+    def on_devices(self, function: Callable, inputs: Any, outputs: Any) -> Callable:
+        """The function as each device runs it on its share of the environments."""
+        if self.devices == 1:
+            return function
+        mesh = Mesh(np.array(jax.devices()[: self.devices]), (DEVICE,))
+        return jax.shard_map(function, mesh=mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
+
+    def over_devices(self, reduce: Callable, tree: Pytree) -> Pytree:
+        """A sum or mean over all devices' shares."""
+        return tree if self.devices == 1 else reduce(tree, DEVICE)
+
+    def own_key(self, key: PRNGKey) -> PRNGKey:
+        """A key of its own for each device."""
+        return key if self.devices == 1 else jax.random.fold_in(key, jax.lax.axis_index(DEVICE))
+
+    def collect_share(self, state: LearnerState, key: PRNGKey) -> tuple[LearnerState, Batch, Progress]:
+        """One device's part of `collect`."""
+
+        def one(task: tuple[Actors, Int[Array, " F"], PRNGKey]) -> tuple[Actors, Batch, Totals]:
             actors, structure, key = task
             policy = self.network.pick(state.params, structure)
             actors, data, last_value = rollout.collect(
@@ -102,12 +150,12 @@ class PPO:
                 final_values=self.config.bootstrap_truncated,
                 key=key,
             )
-            return actors, self.batch(data, last_value), summarise(data)
+            return actors, self.batch(data, last_value), totals_of(data)
 
-        keys = jax.random.split(key, len(state.structures))
-        actors, batch, progress = jax.lax.map(one, (state.actors, state.structures, keys))
+        keys = jax.random.split(self.own_key(key), len(state.structures))
+        actors, batch, totals = jax.lax.map(one, (state.actors, state.structures, keys))
         state = eqx.tree_at(lambda s: (s.actors, s.updates), state, (actors, state.updates + 1))
-        return state, batch, progress
+        return state, batch, self.over_devices(jax.lax.psum, totals).progress()
 
     def batch(self, data: Rollout, last_value: Float[Array, " E"]) -> Batch:
         """Advantages and value targets; time and environments become one axis."""
@@ -125,12 +173,12 @@ class PPO:
         samples = Batch(data.observation, data.action, data.log_prob, data.value, advantage, advantage + data.value)
         return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples)
 
-    @partial(jax.jit, static_argnums=0)
-    def epoch(self, state: LearnerState, batch: Batch, *, key: PRNGKey) -> LearnerState:
-        """One pass over the data in random minibatches, each with the same number of samples from every task."""
-        tasks, config = len(state.structures), self.config
-        order = jax.vmap(lambda key: jax.random.permutation(key, config.batch))(jax.random.split(key, tasks))
-        pieces = jnp.moveaxis(order.reshape(tasks, -1, config.minibatch), 1, 0)
+    def epoch_share(self, state: LearnerState, batch: Batch, key: PRNGKey) -> LearnerState:
+        """One device's part of `epoch`."""
+        tasks, samples = batch.action.shape
+        keys = jax.random.split(self.own_key(key), tasks)
+        order = jax.vmap(lambda key: jax.random.permutation(key, samples))(keys)
+        pieces = jnp.moveaxis(order.reshape(tasks, -1, self.config.minibatch // self.devices), 1, 0)
 
         def step(carry: tuple[Pytree, Pytree], index: Int[Array, "N B"]):
             params, opt_state = carry
@@ -152,7 +200,8 @@ class PPO:
 
         zero = jax.tree.map(jnp.zeros_like, params)
         total, _ = jax.lax.scan(add, zero, (structures, batch, index))
-        return jax.tree.map(lambda leaf: leaf / len(structures), total)
+        mean = jax.tree.map(lambda leaf: leaf / len(structures), total)
+        return self.over_devices(jax.lax.pmean, mean)
 
     def loss(self, params: Pytree, structure: Int[Array, " F"], batch: Batch) -> Float[Array, ""]:
         """Surrogate + value loss - entropy bonus on samples of one task."""
@@ -168,13 +217,34 @@ class PPO:
         return policy + config.value_weight * value - config.entropy_weight * losses.entropy(log_probs)
 
 
-def summarise(data: Rollout) -> Progress:
-    """How the episodes of one task went that ended in this rollout."""
-    ended, count = data.ended, data.ended.sum(dtype=jnp.int32)
-    share = ended.astype(jnp.float32) / count.astype(jnp.float32)
-    return Progress(
-        episode_return=(share * data.episode_return).sum(),
-        success=(share * data.outcome.success.astype(jnp.float32)).sum(),
-        episodes=count,
-        entropy=-data.log_prob.mean(),
+class Totals(eqx.Module):
+    """Sums over the episodes that ended in a rollout, from which `Progress` follows; axis [task]."""
+
+    returns: Float[Array, "*n"]
+    successes: Float[Array, "*n"]
+    episodes: Int[Array, "*n"]
+    surprise: Float[Array, "*n"]
+    """Sum of -log π(a|s) over all steps: an estimate of the entropy, times their number."""
+    steps: Int[Array, "*n"]
+
+    def progress(self) -> Progress:
+        """Means; NaN where no episode ended."""
+        count = self.episodes.astype(jnp.float32)
+        return Progress(
+            episode_return=self.returns / count,
+            success=self.successes / count,
+            episodes=self.episodes,
+            entropy=self.surprise / self.steps.astype(jnp.float32),
+        )
+
+
+def totals_of(data: Rollout) -> Totals:
+    """The sums of one task's rollout."""
+    ended = data.ended
+    return Totals(
+        returns=jnp.where(ended, data.episode_return, 0.0).sum(),
+        successes=(ended & data.outcome.success).sum(dtype=jnp.float32),
+        episodes=ended.sum(dtype=jnp.int32),
+        surprise=-data.log_prob.sum(),
+        steps=jnp.int32(ended.size),
     )

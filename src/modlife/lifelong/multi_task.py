@@ -23,6 +23,7 @@ class MultiTask:
     network: Modular | Chained | Monolithic
     ppo: PPOConfig
     steps: int
+    devices: int = 1
 
     def init(self, *, key: PRNGKey) -> AgentState:
         """A fresh network."""
@@ -31,7 +32,7 @@ class MultiTask:
     def learn(self, state: AgentState, stage: tuple[Task, ...], *, key: PRNGKey) -> Iterator[tuple[AgentState, Report]]:
         """Updates with data of every task of the stage, each with its own environments."""
         key_init, key_learn = jax.random.split(key)
-        ppo = PPO(self.env, self.network, self.ppo)
+        ppo = PPO(self.env, self.network, self.ppo, self.devices)
         tasks = jnp.array([self.env.graph.indices(task) for task in stage])
         start = ppo.init(state.params, tasks, tasks, key=key_init)
         for learner, report in updates(ppo, start, steps=self.steps, key=key_learn):

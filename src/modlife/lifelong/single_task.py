@@ -26,6 +26,7 @@ class SingleTask:
     steps: int
     capacity: int
     """How many tasks there will be."""
+    devices: int = 1
 
     @property
     def network(self) -> Modular:
@@ -45,7 +46,7 @@ class SingleTask:
         """PPO on the task's own modules."""
         key_init, key_learn = jax.random.split(key)
         depth = len(self.env.graph.factors)
-        alone = PPO(self.env, Modular(self.env.graph, (1,) * depth, critic=1), self.ppo)
+        alone = PPO(self.env, Modular(self.env.graph, (1,) * depth, critic=1), self.ppo, self.devices)
         own, only = jnp.full(depth, len(state.met)), jnp.zeros(depth, jnp.int32)
         modules = jax.tree.map(lambda leaf: leaf[None], pick(state.params, own))
         tasks = jnp.array([self.env.graph.indices(task)])

@@ -4,9 +4,10 @@ A network is a value without parameters; parameters are pytrees that it makes (`
 and applies to a batch of observations (`__call__`). The modular network's parameters are a module bank.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax
@@ -119,9 +120,9 @@ class Later(eqx.Module):
     encoder: Deep
     join: Linear
 
-    def __call__(self, view: Part, before: Float[Array, "32 B"]) -> Float[Array, "32 B"]:
+    def __call__(self, view: Float[Array, "c 7 7 B"], before: Float[Array, "32 B"]) -> Float[Array, "32 B"]:
         """Applies it to a batch."""
-        return nn.relu(self.join(jnp.concatenate([before, encode(self.encoder, view)])))
+        return nn.relu(self.join(jnp.concatenate([before, self.encoder(view)])))
 
 
 class Last(eqx.Module):
@@ -170,7 +171,7 @@ def encode(encoder: Deep, view: Part) -> Float[Array, "32 B"]:
     return encoder(view)
 
 
-def dense(view: Part) -> Float[Array, "c 7 7 B"]:
+def dense(view: Part) -> Float[Array, "*shape B"]:
     """The view written out for each sample."""
     return view.values[..., view.index] if isinstance(view, Choice) else view
 
@@ -178,15 +179,15 @@ def dense(view: Part) -> Float[Array, "c 7 7 B"]:
 class Network(Protocol):
     """What learners know of a network."""
 
-    def init(self, *, key: PRNGKey) -> eqx.Module | tuple:
+    def init(self, *, key: PRNGKey) -> Any:
         """Fresh parameters."""
         ...
 
-    def pick(self, params, structure: Int[Array, " F"]):
+    def pick(self, params: Any, structure: Int[Array, " F"]) -> Any:
         """The parameters of the policy that a structure stands for."""
         ...
 
-    def __call__(self, policy, parts: dict[str, Part]) -> Output:
+    def __call__(self, policy: Any, parts: Mapping[str, Part]) -> Output:
         """Logits and values of a batch, from the parts of its observations."""
         ...
 
@@ -230,14 +231,10 @@ class Modular:
         """The chain of modules that a structure stands for."""
         return pick(params, structure)
 
-    def __call__(self, policy: tuple, parts: dict[str, Part]) -> Output:
+    def __call__(self, policy: tuple, parts: Mapping[str, Part]) -> Output:
         """Logits and values of a batch."""
-        before = None
-        for depth, module in enumerate(policy):
-            view = view_of(self.graph, depth, parts)
-            last_or_later = depth == len(policy) - 1 or depth > 1
-            before = module(view if last_or_later else dense(view), before)
-        return before
+        *early, last = policy
+        return last(view_of(self.graph, -1, parts), chain(self.graph, early, parts))
 
 
 @dataclass(frozen=True)
@@ -274,7 +271,7 @@ class Chained:
         """The chain of modules that a structure stands for."""
         return pick(params, structure)
 
-    def __call__(self, policy: tuple, parts: dict[str, Part]) -> Output:
+    def __call__(self, policy: tuple, parts: Mapping[str, Part]) -> Output:
         """Logits and values of a batch."""
         first, second, last = policy
         whole = jnp.concatenate([dense(parts[part.name]) for part in self.graph.state])
@@ -317,16 +314,21 @@ class Monolithic:
         hot = nn.one_hot(structure + jnp.asarray(starts), self.descriptor).sum(axis=0)
         return (params, hot)
 
-    def __call__(self, policy: tuple, parts: dict[str, Part]) -> Output:
+    def __call__(self, policy: tuple, parts: Mapping[str, Part]) -> Output:
         """Logits and values of a batch."""
         (*early, last), hot = policy
-        before = None
-        for depth, module in enumerate(early):
-            view = view_of(self.graph, depth, parts)
-            before = module(view if depth > 1 else dense(view), before)
-        view = view_of(self.graph, len(early), parts)
+        view = view_of(self.graph, -1, parts)
         batch = (view.index if isinstance(view, Choice) else view).shape[-1]
-        return last(view, before, jnp.broadcast_to(hot[:, None], (self.descriptor, batch)))
+        descriptor = jnp.broadcast_to(hot[:, None], (self.descriptor, batch))
+        return last(view, chain(self.graph, early, parts), descriptor)
+
+
+def chain(graph: ProblemGraph, early: Sequence[Any], parts: Mapping[str, Part]) -> Float[Array, "..."] | None:
+    """The output of all modules but the last, each applied to its view and the output before it."""
+    before = None
+    for depth, module in enumerate(early):
+        before = module(dense(view_of(graph, depth, parts)), before)
+    return before
 
 
 def view_channels(graph: ProblemGraph, depth: int) -> int:
@@ -334,7 +336,7 @@ def view_channels(graph: ProblemGraph, depth: int) -> int:
     return sum(part.shape[0] for part in graph.state if part.name in graph.factors[depth].sees)
 
 
-def view_of(graph: ProblemGraph, depth: int, parts: dict[str, Part]) -> Part:
+def view_of(graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part:
     """What the modules of a factor see."""
     names = graph.factors[depth].sees
     return parts[names[0]] if len(names) == 1 else jnp.concatenate([dense(parts[name]) for name in names])

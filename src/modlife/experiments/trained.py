@@ -1,0 +1,60 @@
+"""Agents that a run directory holds, at work again."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from modlife.errors import InputError
+from modlife.experiments.agents import build
+from modlife.experiments.store import RunDirectory
+from modlife.learners import losses
+from modlife.lifelong.evaluation import Evaluation
+from modlife.lifelong.loop import Agent, AgentState, evaluate_agent
+from modlife.types import Task
+
+EVALUATION = 0x0E7A1
+"""Sets the keys of evaluations apart from those of lives with the same seed."""
+
+
+def load(path: Path) -> tuple[Agent, AgentState]:
+    """The agent of a run directory as it was at the end."""
+    run = RunDirectory.open(path)
+    agent = build(run.config())
+    template = agent.init(key=jax.random.key(0))
+    params, description = run.load(template.params)
+    met = tuple(agent.env.graph.parse(name) for name in description["met"])
+    return agent, AgentState(params, met)
+
+
+def evaluate_run(
+    path: Path, names: tuple[str, ...], *, unseen: bool, episodes: int, greedy: bool, seed: int
+) -> Evaluation:
+    """The agent of a run directory on tasks it learnt, on named ones, or on all unseen ones."""
+    if episodes < 2:
+        raise InputError(f"episodes = {episodes}, but an evaluation needs at least 2.")
+    if names and unseen:
+        raise InputError("Give either tasks or --unseen, not both.")
+    agent, state = load(path)
+    graph = agent.env.graph
+    tasks = tuple(graph.parse(name) for name in names) or state.met
+    if unseen:
+        tasks = tuple(task for task in graph.tasks if task not in state.met)
+        if not tasks:
+            raise InputError(f"The agent of '{path}' has learnt all {graph.task_count} tasks: none is unseen.")
+    key = jax.random.fold_in(jax.random.key(seed), EVALUATION)
+    return evaluate_agent(agent, state, tasks, episodes=episodes, greedy=greedy, key=key)
+
+
+def sampled_act(agent: Agent, state: AgentState, task: Task) -> Callable[[Any, Any], Any]:
+    """Samples actions from the agent's policy for a task."""
+    policy = agent.network.pick(state.params, jnp.array(agent.structure(state, task)))
+
+    def act(env_state: Any, key: Any) -> Any:
+        observation = jax.tree.map(lambda leaf: leaf[None], agent.env.observe(env_state))
+        log_probs = losses.log_softmax(agent.network(policy, agent.env.parts(observation)).logits)
+        return losses.sample(log_probs, jax.random.uniform(key, (1,)))[0]
+
+    return act

@@ -1,0 +1,47 @@
+"""One life on two devices: the same algorithm, the same result every time."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+from modlife.runtime import start_jax
+start_jax(threads=2)
+import jax, jax.numpy as jnp, numpy as np
+from modlife.domains.grid2d.spec import World
+from modlife.domains.grid2d.world import Grid2D
+from modlife.learners.config import PPOConfig
+from modlife.learners.ppo import PPO
+from modlife.policies.networks import Modular
+
+env, key = Grid2D(World()), jax.random.key(0)
+network = Modular(env.graph, (4, 4, 4), critic=6)
+ppo = PPO(env, network, PPOConfig(envs=4, length=32, minibatch=64), devices=2)
+tasks = jnp.array([[0, 1, 2], [3, 2, 1]])
+state = ppo.init(network.init(key=key), tasks, tasks, key=key)
+
+# The averaged gradient of two shares is the gradient of the whole.
+_, batch, progress = ppo.collect(state, key=key)
+one = PPO(env, network, ppo.config)
+index = jnp.tile(jnp.arange(128), (2, 1))
+whole = jax.jit(one.gradient)(state.params, tasks, batch, index)
+share = jnp.tile(jnp.arange(64), (2, 1))
+from modlife.learners.ppo import ALL, SHARED
+split = jax.jit(ppo.on_devices(lambda b: ppo.gradient(state.params, tasks, b, share), (SHARED,), ALL))(batch)
+jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), whole, split)
+assert progress.episodes.shape == (2,)
+
+results = []
+for _ in range(2):
+    again = state
+    for number in range(2):
+        again, _ = ppo.update(again, key=jax.random.fold_in(key, number))
+    results.append(again.params)
+jax.tree.map(np.testing.assert_array_equal, *results)
+assert any((a != b).any() for a, b in zip(*map(jax.tree.leaves, (results[0], state.params))))
+print("equal")
+"""
+
+
+def test_two_devices_average_to_the_whole_gradient_and_repeat_exactly():
+    out = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=280)
+    assert out.stdout == "equal\n", out.stderr

@@ -1,0 +1,182 @@
+"""Lives, their run directories, and the commands that read them: real processes at a tiny scale."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from modlife.domains.grid2d.spec import World
+from modlife.errors import InputError
+from modlife.experiments.config import AGENTS, LifeConfig, from_json, to_json
+from modlife.experiments.store import RunDirectory
+from modlife.learners.config import PPOConfig
+
+TINY = ["--steps", "96", "--envs", "4", "--length", "8", "--minibatch", "16", "--episodes", "4", "--seed", "3"]
+
+
+def modlife(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "modlife", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=280)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one finished life of each kind that the tests read."""
+    folder = tmp_path_factory.mktemp("lives")
+    for agent, tasks in (("mtl", ["--tasks", "4"]), ("stl", ["--tasks", "2"])):
+        out = modlife("train", "--agent", agent, *tasks, *TINY, "--out", f"runs/{agent}", cwd=folder)
+        assert out.returncode == 0, out.stderr
+    return folder
+
+
+def test_a_run_directory_tells_everything(home: Path):
+    run = RunDirectory.open(home / "runs/stl")
+    manifest = run.manifest()
+    assert run.config() == LifeConfig(
+        agent="stl", tasks=2, steps=96, episodes=4, seed=3, ppo=PPOConfig(envs=4, length=8, minibatch=16)
+    )
+    assert manifest["command"][:4] == ["modlife", "train", "--agent", "stl"]
+    assert set(manifest) >= {"schema", "config", "versions", "git", "machine", "started"}
+    records = list(run.metrics())
+    kinds = [record["kind"] for record in records]
+    # Two stages of three updates of 32 steps, each with an evaluation of all tasks met so far.
+    assert kinds == ["curriculum", *["curve"] * 3, "evaluation", *["curve"] * 3, "evaluation"]
+    assert [record["steps"] for record in records if record["kind"] == "curve"] == [32, 64, 96] * 2
+    assert [len(record["tasks"]) for record in records if record["kind"] == "evaluation"] == [1, 2]
+    summary = json.loads((home / "runs/stl/summary.json").read_text())
+    assert summary["seen"]["tasks"] == [stage[0] for stage in records[0]["stages"]]
+    assert summary["seen"]["episodes"] == 40
+
+
+def test_multi_task_summaries_have_zero_shot_and_wrong_modules(home: Path):
+    summary = json.loads((home / "runs/mtl/summary.json").read_text())
+    assert len(summary["seen"]["tasks"]) == 4
+    assert len(summary["unseen"]["tasks"]) == 60
+    assert set(summary["wrong_module"]) == {"static", "target", "dynamics"}
+
+
+def test_the_same_life_again_gives_the_same_numbers(home: Path):
+    out = modlife("train", "--agent", "mtl", "--tasks", "4", *TINY, "--out", "runs/again", cwd=home)
+    assert "unseen combinations (zero-shot)" in out.stdout
+    once, again = (
+        [{k: v for k, v in record.items() if k != "seconds"} for record in RunDirectory.open(home / name).metrics()]
+        for name in ("runs/mtl", "runs/again")
+    )
+    assert once == again
+    arrays = [(home / name / "checkpoint/params.safetensors").read_bytes() for name in ("runs/mtl", "runs/again")]
+    assert arrays[0] == arrays[1]
+
+
+def test_eval_reads_a_run_and_its_seed_matters(home: Path):
+    texts = [
+        modlife("eval", "runs/mtl", "--episodes", "20", "--json", "--seed", seed, cwd=home).stdout for seed in "112"
+    ]
+    assert texts[0] == texts[1] != texts[2]
+    assert len(json.loads(texts[0])["tasks"]) == 4
+    table = modlife("eval", "runs/mtl", "--unseen", "--episodes", "5", cwd=home).stdout.splitlines()
+    assert table[0].split() == ["task", "return", "+-", "success", "length"]
+    assert len(table) == 1 + 60 + 1
+
+
+def test_play_films_a_trained_policy(home: Path):
+    out = modlife("play", "runs/stl", "--episodes", "1", "--out", "film.gif", cwd=home)
+    assert out.stdout.startswith("runs/stl in "), out.stderr
+    assert (home / "film.gif").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["eval", "runs/none"], "'runs/none' is not a run directory: it has no manifest.json."),
+        (["eval", "runs/stl", "--unseen"], "The single-task agent has not learnt 'wall/"),
+        (["eval", "runs/mtl", "--task", "wall/red"], "Task 'wall/red' has 2 components"),
+        (["eval", "runs/mtl", "--episodes", "1"], "episodes = 1, but an evaluation needs at least 2."),
+        (["train", "--out", "runs/mtl"], "'runs/mtl' exists already; choose another --out, or remove it."),
+        (["train", "--tasks", "3", "--out", "x"], "train = 3 tasks, but a split of 'grid2d' needs 4"),
+        (["train", "--agent", "stl", "--tasks", "65", "--out", "x"], "tasks = 65, but 'grid2d' has 64."),
+    ],
+)
+def test_what_cannot_be_done_gets_one_sentence(home: Path, arguments: list[str], sentence: str):
+    out = modlife(*arguments, cwd=home)
+    assert out.returncode == 2
+    assert out.stderr.startswith(f"modlife: {sentence}"), out.stderr
+    assert not (home / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--agent", "mlt"], "No agent 'mlt'. Did you mean 'mtl'?"),
+        (["--steps", "0"], "steps = 0, but an agent needs at least 1 environment step per task to learn."),
+        (["--minibatch", "100"], "minibatch = 100 does not divide envs * length = 16 * 256 = 4096."),
+    ],
+)
+def test_a_bad_config_gets_one_sentence(tmp_path: Path, options: list[str], sentence: str):
+    out = modlife("train", *options, "--out", "x", cwd=tmp_path)
+    assert out.returncode == 2
+    assert sentence in " ".join(out.stderr.replace("│", " ").split())
+    assert "Traceback" not in out.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_killed_life_leaves_a_readable_run_directory(tmp_path: Path):
+    command = [sys.executable, "-m", "modlife", "train", "--agent", "stl", "--tasks", "4", *TINY]
+    command[command.index("--steps") + 1] = "10000000"
+    process = subprocess.Popen([*command, "--out", "run"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    metrics = tmp_path / "run/metrics.jsonl"
+    deadline = time.monotonic() + 200
+    while not metrics.exists() or metrics.read_text().count("\n") < 5:
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    run = RunDirectory.open(tmp_path / "run")
+    assert run.config().steps == 10_000_000
+    records = list(run.metrics())
+    assert [record["kind"] for record in records[:3]] == ["curriculum", "curve", "curve"]
+    with metrics.open("a") as file:
+        file.write('{"kind": "cur')  # a line torn by the kill
+    assert list(run.metrics()) == records
+    out = modlife("eval", "run", cwd=tmp_path)
+    assert out.stderr.startswith("modlife: 'run' has no checkpoint: its life did not end.")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_configs_survive_json(agent: str):
+    world = World(size=10, statics=("lava", "wall"), colour_count=6, actions=7)
+    config = LifeConfig(agent=agent, tasks=8, steps=5, world=world, ppo=PPOConfig(clip=0.1, normalise_advantages=True))
+    assert from_json(LifeConfig, json.loads(json.dumps(to_json(config)))) == config
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"agnet": "stl"}, "No field in config 'agnet'. Did you mean 'agent'?"),
+        ({"steps": "many"}, "config.steps = 'many', which is not of the type <class 'int'>."),
+        ({"steps": True}, "config.steps = True, which is not of the type <class 'int'>."),
+        ({"ppo": {"clip": "0.2"}}, "config.ppo.clip = '0.2', which is not of the type <class 'float'>."),
+        ({"world": 3}, "config.world must be a table of fields, but is 3."),
+        ({"world": {"gap_rows": "__import__('os')"}}, "config.world.gap_rows = "),
+    ],
+)
+def test_a_config_from_outside_is_checked(change: dict, sentence: str):
+    with pytest.raises(InputError) as caught:
+        from_json(LifeConfig, json.loads(json.dumps(to_json(LifeConfig()))) | change)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused(home: Path):
+    run = RunDirectory.open(home / "runs/mtl")
+    import jax
+
+    from modlife.experiments.agents import build
+
+    other = build(replace(run.config(), agent="mtl-monolithic")).init(key=jax.random.key(0)).params
+    with pytest.raises(InputError, match="does not fit the config"):
+        run.load(other)

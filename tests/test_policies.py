@@ -1,0 +1,170 @@
+"""Networks: the paper's parameter counts, picking, and that fast forms equal plain ones."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from modlife.domains.env import Choice
+from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
+from modlife.domains.grid2d.spec import World
+from modlife.domains.grid2d.world import Grid2D, Observation
+from modlife.policies.bank import parameter_count, pick, place
+from modlife.policies.layers import Conv2x2, Linear, max_pool
+from modlife.policies.networks import Chained, Modular, Monolithic, dense
+
+KEY = jax.random.key(0)
+SEVEN, SIX = World.released().graph, World().graph
+
+
+def count(network: Modular | Chained | Monolithic) -> int:
+    return parameter_count(network.init(key=KEY))
+
+
+def test_parameter_counts_are_the_papers():
+    """With the released code's seven actions, for which the paper gives its numbers."""
+    assert 64 * count(Modular(SEVEN, (1, 1, 1), critic=1)) == 1_080_320  # STL
+    assert count(Modular(SEVEN, (64, 64, 64), critic=1)) == 1_080_320  # the same as one bank
+    working_copy = count(Modular(SEVEN, (1, 1, 1), critic=7))
+    assert count(Modular(SEVEN, (4, 4, 4), critic=7)) + working_copy == 86_350  # compositional
+    assert count(Monolithic(SEVEN, critic=1)) == 18_928  # EWC, CLEAR, monolithic MTL
+
+
+def test_parameter_counts_with_six_actions():
+    assert count(Modular(SIX, (1, 1, 1), critic=1)) == 16_815
+    assert count(Monolithic(SIX, critic=1)) == 18_863
+    assert count(Modular(SIX, (4, 4, 4), critic=6)) == 68_560
+
+
+def test_parameter_counts_per_factor():
+    static, target, dynamics = Modular(SEVEN, (1, 1, 1), critic=7).init(key=KEY)
+    assert [parameter_count(module) for module in (static, target)] == [696, 568 + 4_128]
+    assert parameter_count(dynamics.encoder) == 2_648
+    assert parameter_count(dynamics.actor) == parameter_count(dynamics.critic) == 4_615
+
+
+def observations(world: World, batch: int) -> Observation:
+    """Real views of random layouts of random tasks."""
+    env = Grid2D(world)
+    tasks = jnp.array([world.graph.indices(task) for task in world.graph.tasks])[jnp.arange(batch) % 64]
+    keys = jax.random.split(KEY, batch)
+    return jax.vmap(env.observe)(jax.vmap(lambda task, key: env.reset(task, key=key))(tasks, keys))
+
+
+def test_encoding_four_directions_equals_encoding_every_sample():
+    env = Grid2D(World())
+    network = Modular(env.graph, (1, 1, 1), critic=6)
+    policy = pick(network.init(key=KEY), jnp.zeros(3, int))
+    parts = env.parts(observations(World(), 64))
+    assert isinstance(parts["agent"], Choice)
+    written_out = parts | {"agent": dense(parts["agent"])}
+    fast, plain = network(policy, parts), network(policy, written_out)
+    np.testing.assert_allclose(fast.logits, plain.logits, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(fast.values, plain.values, rtol=1e-5, atol=1e-6)
+
+
+def test_parts_are_the_channels():
+    for world in (World(), World.released()):
+        env = Grid2D(world)
+        seen = observations(world, 8)
+        last = Observation(jnp.moveaxis(seen.cells, 0, -1), seen.direction)
+        parts = env.parts(seen)
+        whole = jnp.concatenate([dense(parts[name]) for name in ("static", "target", "agent")])
+        np.testing.assert_array_equal(whole, env.channels(last))
+
+
+def test_convolution_equals_the_librarys():
+    conv = Conv2x2.init(3, 5, key=KEY)
+    x = jax.random.normal(KEY, (3, 6, 7, 4))
+    kernel = conv.weight.reshape(5, 2, 2, 3).transpose(0, 3, 1, 2)
+    plain = jax.lax.conv(x.transpose(3, 0, 1, 2), kernel, (1, 1), "VALID") + conv.bias[None, :, None, None]
+    np.testing.assert_allclose(conv(x), plain.transpose(1, 2, 3, 0), rtol=1e-5, atol=1e-5)
+
+
+def test_pooling_takes_the_largest_of_each_block():
+    x = jax.random.normal(KEY, (2, 6, 6, 3))
+    plain = np.asarray(x).reshape(2, 3, 2, 3, 2, 3).max(axis=(2, 4))
+    np.testing.assert_array_equal(max_pool(x), plain)
+
+
+def test_initialisation_is_the_papers():
+    linear, conv = Linear.init(64, 32, key=KEY), Conv2x2.init(8, 16, key=KEY)
+    np.testing.assert_allclose(jnp.linalg.norm(linear.weight, axis=1), 1, rtol=1e-5)
+    assert not linear.bias.any()
+    bound = 1 / np.sqrt(4 * 8)
+    assert 0.9 * bound < float(jnp.abs(conv.weight).max()) <= bound
+    assert float(conv.weight.std()) == pytest.approx(bound / np.sqrt(3), rel=0.1)
+
+
+def test_gradients_are_exactly_zero_outside_the_picked_modules():
+    env = Grid2D(World())
+    network = Modular(env.graph, (4, 4, 4), critic=6)
+    parts, structure = env.parts(observations(World(), 32)), jnp.array([2, 0, 3])
+
+    def loss(bank):
+        output = network(network.pick(bank, structure), parts)
+        return (output.logits**2).sum() + (output.value**2).sum()
+
+    for factor, module in enumerate(jax.grad(loss)(network.init(key=KEY))):
+        for leaf in jax.tree.leaves(module):
+            picked = int(structure[factor])
+            assert leaf[picked].any()
+            assert not np.delete(np.asarray(leaf), picked, axis=0).any()
+
+
+def test_placing_what_was_picked_changes_nothing_and_placing_other_modules_changes_only_them():
+    network = Modular(SIX, (4, 4, 4), critic=6)
+    bank, structure = network.init(key=KEY), jnp.array([1, 3, 0])
+    same = place(bank, structure, pick(bank, structure))
+    jax.tree.map(np.testing.assert_array_equal, same, bank)
+    other = jax.tree.map(lambda leaf: leaf + 1, pick(bank, structure))
+    changed = place(bank, structure, other)
+    for factor in range(3):
+        for before, after in zip(jax.tree.leaves(bank[factor]), jax.tree.leaves(changed[factor]), strict=True):
+            differs = (np.asarray(before) != np.asarray(after)).reshape(4, -1)
+            assert differs[int(structure[factor])].all()
+            assert not np.delete(differs, int(structure[factor]), axis=0).any()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+def test_any_number_of_factors_and_modules(depth: int):
+    names = tuple(f"f{n}" for n in range(depth))
+    factors = tuple(Factor(name, ("a", "b"), sees=(name,)) for name in names)
+    graph = ProblemGraph("any", factors, tuple(Part(name, (2, 7, 7)) for name in names), Discrete(("x", "y", "z")))
+    network = Modular(graph, tuple(range(1, depth + 1)), critic=3)
+    bank = network.init(key=KEY)
+    assert [jax.tree.leaves(module)[0].shape[0] for module in bank] == list(range(1, depth + 1))
+    parts = {name: jax.random.normal(jax.random.key(n), (2, 7, 7, 6)) for n, name in enumerate(names)}
+    output = network(network.pick(bank, jnp.arange(depth)), parts)
+    assert output.logits.shape == output.values.shape == (3, 6)
+    for name in names:  # every factor's view reaches the output
+        changed = network(network.pick(bank, jnp.arange(depth)), parts | {name: parts[name] + 1})
+        assert not np.allclose(changed.logits, output.logits)
+
+
+def test_chained_modules_see_only_what_comes_before_them():
+    env = Grid2D(World())
+    network = Chained(env.graph, (4, 4, 4), critic=6)
+    first, second, last = network.init(key=KEY)
+    assert first.encoder.first.weight.shape == (4, 8, 4 * 7)
+    output = network(network.pick((first, second, last), jnp.array([0, 1, 2])), env.parts(observations(World(), 5)))
+    assert output.logits.shape == (6, 5)
+
+
+def test_the_monolithic_network_hears_its_descriptor():
+    env = Grid2D(World())
+    network = Monolithic(env.graph, critic=1)
+    params, parts = network.init(key=KEY), env.parts(observations(World(), 5))
+    _, hot = network.pick(params, jnp.array([3, 0, 2]))
+    assert np.flatnonzero(np.asarray(hot)).tolist() == [3, 4, 10]
+    outputs = [network(network.pick(params, jnp.array(s)), parts).logits for s in ([0, 0, 0], [0, 1, 0])]
+    assert not np.allclose(outputs[0], outputs[1])
+    with pytest.raises(ValueError, match="cannot hold 12 components"):
+        Monolithic(env.graph, critic=1, descriptor=8)
+
+
+def test_the_value_is_the_largest_q_and_only_it_gets_the_gradient():
+    env = Grid2D(World())
+    network = Modular(env.graph, (1, 1, 1), critic=6)
+    output = network(network.pick(network.init(key=KEY), jnp.zeros(3, int)), env.parts(observations(World(), 9)))
+    np.testing.assert_array_equal(output.value, np.asarray(output.values).max(axis=0))
