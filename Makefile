@@ -13,6 +13,9 @@ demo: $(VENV)/base
 	$(BIN)/modlife list --picture demo/tasks.png
 	$(BIN)/modlife graph --task wall/red/dynamics-2 --out demo/graph.svg
 	$(BIN)/modlife play --task lava/blue/dynamics-1 --out demo/random-agent.gif
+	rm -rf demo/run
+	$(BIN)/modlife train --agent mtl --tasks 24 --steps 60000 --seed 0 --out demo/run
+	$(BIN)/modlife play demo/run --task lava/blue/dynamics-1 --out demo/trained-agent.gif
 
 test: lint
 	$(BIN)/python -m pytest -q -n auto

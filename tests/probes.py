@@ -1,5 +1,6 @@
 """Probe tasks: tiny environments in which the right values and actions are known."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -10,6 +11,7 @@ from jaxtyping import Array, Float, Int
 from modlife.domains import env
 from modlife.domains.env import Outcome, PRNGKey
 from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
+from modlife.policies.layers import host_generator
 from modlife.policies.networks import Head, Output, dense
 
 
@@ -119,13 +121,13 @@ class TwoHeads:
     """A network for probes: an actor and a critic on the number that is seen."""
 
     def init(self, *, key: PRNGKey) -> tuple[Head, Head]:
-        keys = jax.random.split(key)
-        return Head.init(1, 2, key=keys[0]), Head.init(1, 1, key=keys[1])
+        rng = host_generator(key)
+        return Head.init(1, 2, rng=rng), Head.init(1, 1, rng=rng)
 
     def pick(self, params: tuple[Head, Head], structure: Int[Array, " F"]) -> tuple[Head, Head]:
         return params
 
-    def __call__(self, policy: tuple[Head, Head], parts: dict[str, env.Part]) -> Output:
+    def __call__(self, policy: tuple[Head, Head], parts: Mapping[str, env.Part]) -> Output:
         actor, critic = policy
         number = dense(parts["number"])
         return Output(actor(number), critic(number))

@@ -1,5 +1,7 @@
 """Networks: the paper's parameter counts, picking, and that fast forms equal plain ones."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,9 +13,10 @@ from modlife.domains.grid2d.spec import World
 from modlife.domains.grid2d.world import Grid2D, Observation
 from modlife.policies.bank import parameter_count, pick, place
 from modlife.policies.layers import Conv2x2, Linear, max_pool
-from modlife.policies.networks import Chained, Modular, Monolithic, dense
+from modlife.policies.networks import Chained, First, Last, Modular, Monolithic, Output, dense
 
 KEY = jax.random.key(0)
+RNG = np.random.default_rng(0)
 SEVEN, SIX = World.released().graph, World().graph
 
 
@@ -38,6 +41,7 @@ def test_parameter_counts_with_six_actions():
 
 def test_parameter_counts_per_factor():
     static, target, dynamics = Modular(SEVEN, (1, 1, 1), critic=7).init(key=KEY)
+    assert isinstance(dynamics, Last)
     assert [parameter_count(module) for module in (static, target)] == [696, 568 + 4_128]
     assert parameter_count(dynamics.encoder) == 2_648
     assert parameter_count(dynamics.actor) == parameter_count(dynamics.critic) == 4_615
@@ -48,17 +52,23 @@ def observations(world: World, batch: int) -> Observation:
     env = Grid2D(world)
     tasks = jnp.array([world.graph.indices(task) for task in world.graph.tasks])[jnp.arange(batch) % 64]
     keys = jax.random.split(KEY, batch)
-    return jax.vmap(env.observe)(jax.vmap(lambda task, key: env.reset(task, key=key))(tasks, keys))
+    return jax.jit(jax.vmap(lambda task, key: env.observe(env.reset(task, key=key))))(tasks, keys)
+
+
+@partial(jax.jit, static_argnums=0)
+def apply(network: Modular | Chained | Monolithic, params, structure, parts) -> Output:
+    """The output of the policy that a structure stands for."""
+    return network(network.pick(params, structure), parts)
 
 
 def test_encoding_four_directions_equals_encoding_every_sample():
     env = Grid2D(World())
     network = Modular(env.graph, (1, 1, 1), critic=6)
-    policy = pick(network.init(key=KEY), jnp.zeros(3, int))
+    bank, first = network.init(key=KEY), jnp.zeros(3, int)
     parts = env.parts(observations(World(), 64))
     assert isinstance(parts["agent"], Choice)
     written_out = parts | {"agent": dense(parts["agent"])}
-    fast, plain = network(policy, parts), network(policy, written_out)
+    fast, plain = apply(network, bank, first, parts), apply(network, bank, first, written_out)
     np.testing.assert_allclose(fast.logits, plain.logits, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(fast.values, plain.values, rtol=1e-5, atol=1e-6)
 
@@ -74,7 +84,7 @@ def test_parts_are_the_channels():
 
 
 def test_convolution_equals_the_librarys():
-    conv = Conv2x2.init(3, 5, key=KEY)
+    conv = Conv2x2.init(3, 5, rng=RNG)
     x = jax.random.normal(KEY, (3, 6, 7, 4))
     kernel = conv.weight.reshape(5, 2, 2, 3).transpose(0, 3, 1, 2)
     plain = jax.lax.conv(x.transpose(3, 0, 1, 2), kernel, (1, 1), "VALID") + conv.bias[None, :, None, None]
@@ -88,7 +98,7 @@ def test_pooling_takes_the_largest_of_each_block():
 
 
 def test_initialisation_is_the_papers():
-    linear, conv = Linear.init(64, 32, key=KEY), Conv2x2.init(8, 16, key=KEY)
+    linear, conv = Linear.init(64, 32, rng=RNG), Conv2x2.init(8, 16, rng=RNG)
     np.testing.assert_allclose(jnp.linalg.norm(linear.weight, axis=1), 1, rtol=1e-5)
     assert not linear.bias.any()
     bound = 1 / np.sqrt(4 * 8)
@@ -105,7 +115,7 @@ def test_gradients_are_exactly_zero_outside_the_picked_modules():
         output = network(network.pick(bank, structure), parts)
         return (output.logits**2).sum() + (output.value**2).sum()
 
-    for factor, module in enumerate(jax.grad(loss)(network.init(key=KEY))):
+    for factor, module in enumerate(jax.jit(jax.grad(loss))(network.init(key=KEY))):
         for leaf in jax.tree.leaves(module):
             picked = int(structure[factor])
             assert leaf[picked].any()
@@ -135,10 +145,10 @@ def test_any_number_of_factors_and_modules(depth: int):
     bank = network.init(key=KEY)
     assert [jax.tree.leaves(module)[0].shape[0] for module in bank] == list(range(1, depth + 1))
     parts = {name: jax.random.normal(jax.random.key(n), (2, 7, 7, 6)) for n, name in enumerate(names)}
-    output = network(network.pick(bank, jnp.arange(depth)), parts)
+    output = apply(network, bank, jnp.arange(depth), parts)
     assert output.logits.shape == output.values.shape == (3, 6)
     for name in names:  # every factor's view reaches the output
-        changed = network(network.pick(bank, jnp.arange(depth)), parts | {name: parts[name] + 1})
+        changed = apply(network, bank, jnp.arange(depth), parts | {name: parts[name] + 1})
         assert not np.allclose(changed.logits, output.logits)
 
 
@@ -146,8 +156,9 @@ def test_chained_modules_see_only_what_comes_before_them():
     env = Grid2D(World())
     network = Chained(env.graph, (4, 4, 4), critic=6)
     first, second, last = network.init(key=KEY)
+    assert isinstance(first, First)
     assert first.encoder.first.weight.shape == (4, 8, 4 * 7)
-    output = network(network.pick((first, second, last), jnp.array([0, 1, 2])), env.parts(observations(World(), 5)))
+    output = apply(network, (first, second, last), jnp.array([0, 1, 2]), env.parts(observations(World(), 5)))
     assert output.logits.shape == (6, 5)
 
 
@@ -157,14 +168,14 @@ def test_the_monolithic_network_hears_its_descriptor():
     params, parts = network.init(key=KEY), env.parts(observations(World(), 5))
     _, hot = network.pick(params, jnp.array([3, 0, 2]))
     assert np.flatnonzero(np.asarray(hot)).tolist() == [3, 4, 10]
-    outputs = [network(network.pick(params, jnp.array(s)), parts).logits for s in ([0, 0, 0], [0, 1, 0])]
+    outputs = [apply(network, params, jnp.array(s), parts).logits for s in ([0, 0, 0], [0, 1, 0])]
     assert not np.allclose(outputs[0], outputs[1])
     with pytest.raises(ValueError, match="cannot hold 12 components"):
         Monolithic(env.graph, critic=1, descriptor=8)
 
 
 def test_the_value_is_the_largest_q_and_only_it_gets_the_gradient():
-    env = Grid2D(World())
-    network = Modular(env.graph, (1, 1, 1), critic=6)
-    output = network(network.pick(network.init(key=KEY), jnp.zeros(3, int)), env.parts(observations(World(), 9)))
-    np.testing.assert_array_equal(output.value, np.asarray(output.values).max(axis=0))
+    q = jnp.array([[1.0, -3.0], [2.0, -1.0], [0.5, -2.0]])
+    value, gradient = jax.value_and_grad(lambda q: Output(jnp.zeros_like(q), q).value.sum())(q)
+    assert float(value) == 1.0
+    np.testing.assert_array_equal(gradient, [[0, 0], [1, 1], [0, 0]])

@@ -26,7 +26,7 @@ class Choice(eqx.Module):
     index: Int[Array, " B"] | UInt8[Array, " B"]
 
 
-Part = Choice | Float[Array, "*shape B"]
+Part = Choice | Float[Array, "..."]
 """A named part of the state for a batch of observations, the batch as last axis."""
 
 

@@ -16,20 +16,20 @@ Pytree = Any
 
 
 class Rollout(eqx.Module):
-    """What a batch of environments showed over some steps; axes [time, environment, ...]."""
+    """What a batch of environments showed: in one step, [environment, ...], or over time, [time, environment, ...]."""
 
     observation: Pytree
-    action: Int[Array, "T E"]
-    log_prob: Float[Array, "T E"]
-    value: Float[Array, "T E"]
-    final_value: Float[Array, "T E"]
+    action: Int[Array, "*T E"]
+    log_prob: Float[Array, "*T E"]
+    value: Float[Array, "*T E"]
+    final_value: Float[Array, "*T E"]
     """Value of the state in which a time limit cut the episode off, before the restart; 0 elsewhere."""
     outcome: Outcome
-    episode_return: Float[Array, "T E"]
+    episode_return: Float[Array, "*T E"]
     """Sum of rewards of the episode up to and including this step."""
 
     @property
-    def ended(self) -> Bool[Array, "T E"]:
+    def ended(self) -> Bool[Array, "*T E"]:
         """Steps that were the last of their episode."""
         return self.outcome.terminated | self.outcome.truncated
 

@@ -5,7 +5,7 @@ of small steps: `learn` yields a state and a report after each, and the caller m
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -40,6 +40,7 @@ class Report(eqx.Module):
     entropy: Float[np.ndarray, " N"]
 
 
+@runtime_checkable
 class Agent(Protocol):
     """Something that learns tasks stage by stage."""
 
@@ -66,6 +67,7 @@ class Agent(Protocol):
         ...
 
 
+@runtime_checkable
 class Log(Protocol):
     """Who is told what happens."""
 

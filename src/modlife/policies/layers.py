@@ -2,14 +2,22 @@
 
 On a CPU this is two to three times as fast as a vmapped convolution: every layer is one matrix product whose long axis
 lies contiguous in memory (`docs/performance.md`). The exception to "write for one example" ends at this folder.
+
+Fresh parameters are drawn by NumPy on the host (`host_generator`): JAX would compile for ten seconds to do it.
 """
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from modlife.domains.env import PRNGKey
+
+
+def host_generator(key: PRNGKey) -> np.random.Generator:
+    """A NumPy generator that follows from a JAX key."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
 class Linear(eqx.Module):
@@ -19,10 +27,11 @@ class Linear(eqx.Module):
     bias: Float[Array, "*k out"]
 
     @staticmethod
-    def init(size_in: int, size_out: int, *, key: PRNGKey) -> "Linear":
+    def init(size_in: int, size_out: int, *, rng: np.random.Generator) -> "Linear":
         """Rows drawn from N(0, 1) and scaled to unit length; biases zero."""
-        weight = jax.random.normal(key, (size_out, size_in))
-        return Linear(weight / jnp.linalg.norm(weight, axis=1, keepdims=True), jnp.zeros(size_out))
+        weight = rng.normal(size=(size_out, size_in))
+        weight /= np.linalg.norm(weight, axis=1, keepdims=True)
+        return Linear(jnp.asarray(weight, jnp.float32), jnp.zeros(size_out, jnp.float32))
 
     def __call__(self, x: Float[Array, "in B"]) -> Float[Array, "out B"]:
         """Applies it to a batch."""
@@ -37,12 +46,12 @@ class Conv2x2(eqx.Module):
     bias: Float[Array, "*k out"]
 
     @staticmethod
-    def init(channels_in: int, channels_out: int, *, key: PRNGKey) -> "Conv2x2":
+    def init(channels_in: int, channels_out: int, *, rng: np.random.Generator) -> "Conv2x2":
         """Weights and biases uniform within 1 / sqrt(fan in)."""
-        key_weight, key_bias = jax.random.split(key)
         bound = (4 * channels_in) ** -0.5
-        weight = jax.random.uniform(key_weight, (channels_out, 4 * channels_in), minval=-bound, maxval=bound)
-        return Conv2x2(weight, jax.random.uniform(key_bias, (channels_out,), minval=-bound, maxval=bound))
+        weight = rng.uniform(-bound, bound, size=(channels_out, 4 * channels_in))
+        bias = rng.uniform(-bound, bound, size=channels_out)
+        return Conv2x2(jnp.asarray(weight, jnp.float32), jnp.asarray(bias, jnp.float32))
 
     def __call__(self, x: Float[Array, "in h w B"]) -> Float[Array, "out h-1 w-1 B"]:
         """Applies it to a batch."""

@@ -6,8 +6,7 @@ and applies to a batch of observations (`__call__`). The modular network's param
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -19,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from modlife.domains.env import Choice, Part, PRNGKey
 from modlife.domains.graph import ProblemGraph
 from modlife.policies.bank import pick
-from modlife.policies.layers import Conv2x2, Linear, max_pool
+from modlife.policies.layers import Conv2x2, Linear, host_generator, max_pool
 
 SHALLOW, DEEP, HIDDEN = 16, 32, 64
 """Channels after a shallow and a deep encoder; units in the heads' hidden layer."""
@@ -48,10 +47,9 @@ class Shallow(eqx.Module):
     second: Conv2x2
 
     @staticmethod
-    def init(channels: int, *, key: PRNGKey) -> "Shallow":
+    def init(channels: int, *, rng: np.random.Generator) -> "Shallow":
         """Fresh parameters."""
-        keys = jax.random.split(key)
-        return Shallow(Conv2x2.init(channels, 8, key=keys[0]), Conv2x2.init(8, SHALLOW, key=keys[1]))
+        return Shallow(Conv2x2.init(channels, 8, rng=rng), Conv2x2.init(8, SHALLOW, rng=rng))
 
     def __call__(self, view: Float[Array, "c 7 7 B"]) -> Float[Array, "16 2 2 B"]:
         """Pooling comes before the rectifier, which is the same and cheaper."""
@@ -65,10 +63,9 @@ class Deep(eqx.Module):
     third: Conv2x2
 
     @staticmethod
-    def init(channels: int, *, key: PRNGKey) -> "Deep":
+    def init(channels: int, *, rng: np.random.Generator) -> "Deep":
         """Fresh parameters."""
-        keys = jax.random.split(key)
-        return Deep(Shallow.init(channels, key=keys[0]), Conv2x2.init(SHALLOW, DEEP, key=keys[1]))
+        return Deep(Shallow.init(channels, rng=rng), Conv2x2.init(SHALLOW, DEEP, rng=rng))
 
     def __call__(self, view: Float[Array, "c 7 7 B"]) -> Float[Array, "32 B"]:
         """Applies it to a batch."""
@@ -82,10 +79,9 @@ class Head(eqx.Module):
     out: Linear
 
     @staticmethod
-    def init(size_in: int, size_out: int, *, key: PRNGKey) -> "Head":
+    def init(size_in: int, size_out: int, *, rng: np.random.Generator) -> "Head":
         """Fresh parameters."""
-        keys = jax.random.split(key)
-        return Head(Linear.init(size_in, HIDDEN, key=keys[0]), Linear.init(HIDDEN, size_out, key=keys[1]))
+        return Head(Linear.init(size_in, HIDDEN, rng=rng), Linear.init(HIDDEN, size_out, rng=rng))
 
     def __call__(self, x: Float[Array, "in B"]) -> Float[Array, "out B"]:
         """Applies it to a batch."""
@@ -171,11 +167,12 @@ def encode(encoder: Deep, view: Part) -> Float[Array, "32 B"]:
     return encoder(view)
 
 
-def dense(view: Part) -> Float[Array, "*shape B"]:
+def dense(view: Part) -> Float[Array, "..."]:
     """The view written out for each sample."""
     return view.values[..., view.index] if isinstance(view, Choice) else view
 
 
+@runtime_checkable
 class Network(Protocol):
     """What learners know of a network."""
 
@@ -202,30 +199,25 @@ class Modular:
     critic: int
     """Rows of the critic's output: one per action for Q, 1 for V."""
 
-    @partial(jax.jit, static_argnums=0)
     def init(self, *, key: PRNGKey) -> tuple[eqx.Module, ...]:
         """A bank of fresh modules."""
-        keys = jax.random.split(key, len(self.sizes))
+        rng = host_generator(key)
         return tuple(
-            jax.vmap(lambda key, depth=depth: self.module(depth, key=key))(jax.random.split(keys[depth], size))
-            for depth, size in enumerate(self.sizes)
+            stacked([self.module(depth, rng=rng) for _ in range(size)]) for depth, size in enumerate(self.sizes)
         )
 
-    def module(self, depth: int, *, key: PRNGKey) -> eqx.Module:
+    def module(self, depth: int, *, rng: np.random.Generator) -> eqx.Module:
         """A fresh module of the factor at this depth."""
-        key_encoder, key_actor, key_critic = jax.random.split(key, 3)
-        channels, actions = view_channels(self.graph, depth), self.graph.actions.size
+        channels = view_channels(self.graph, depth)
         if depth == len(self.graph.factors) - 1:
             joined = DEEP + (0, SHALLOW * CORNERS, DEEP)[min(depth, 2)]
-            actor, critic = (
-                Head.init(joined, size, key=key) for size, key in ((actions, key_actor), (self.critic, key_critic))
-            )
-            return Last(Deep.init(channels, key=key_encoder), actor, critic)
+            actor = Head.init(joined, self.graph.actions.size, rng=rng)
+            return Last(Deep.init(channels, rng=rng), actor, Head.init(joined, self.critic, rng=rng))
         if depth == 0:
-            return First(Shallow.init(channels, key=key_encoder))
+            return First(Shallow.init(channels, rng=rng))
         if depth == 1:
-            return Second(Shallow.init(channels, key=key_encoder), Conv2x2.init(2 * SHALLOW, DEEP, key=key_actor))
-        return Later(Deep.init(channels, key=key_encoder), Linear.init(2 * DEEP, DEEP, key=key_actor))
+            return Second(Shallow.init(channels, rng=rng), Conv2x2.init(2 * SHALLOW, DEEP, rng=rng))
+        return Later(Deep.init(channels, rng=rng), Linear.init(2 * DEEP, DEEP, rng=rng))
 
     def pick(self, params: tuple, structure: Int[Array, " F"]) -> tuple:
         """The chain of modules that a structure stands for."""
@@ -248,24 +240,20 @@ class Chained:
     sizes: tuple[int, ...]
     critic: int
 
-    @partial(jax.jit, static_argnums=0)
     def init(self, *, key: PRNGKey) -> tuple[eqx.Module, ...]:
         """A bank of fresh modules; three factors, as the paper's ablation has them."""
-        first, second, last = (
-            jax.random.split(k, size) for k, size in zip(jax.random.split(key, 3), self.sizes, strict=True)
-        )
+        rng, (first, second, last) = host_generator(key), self.sizes
         channels = sum(part.shape[0] for part in self.graph.state)
         return (
-            jax.vmap(lambda key: First(Shallow.init(channels, key=key)))(first),
-            jax.vmap(lambda key: ChainedSecond(Conv2x2.init(SHALLOW, DEEP, key=key)))(second),
-            jax.vmap(self.last)(last),
+            stacked([First(Shallow.init(channels, rng=rng)) for _ in range(first)]),
+            stacked([ChainedSecond(Conv2x2.init(SHALLOW, DEEP, rng=rng)) for _ in range(second)]),
+            stacked([self.last(rng) for _ in range(last)]),
         )
 
-    def last(self, key: PRNGKey) -> ChainedLast:
+    def last(self, rng: np.random.Generator) -> ChainedLast:
         """A fresh last module."""
-        keys = jax.random.split(key)
-        actor = Head.init(DEEP, self.graph.actions.size, key=keys[0])
-        return ChainedLast(actor, Head.init(DEEP, self.critic, key=keys[1]))
+        actor = Head.init(DEEP, self.graph.actions.size, rng=rng)
+        return ChainedLast(actor, Head.init(DEEP, self.critic, rng=rng))
 
     def pick(self, params: tuple, structure: Int[Array, " F"]) -> tuple:
         """The chain of modules that a structure stands for."""
@@ -299,14 +287,14 @@ class Monolithic:
         """The same network without a descriptor."""
         return Modular(self.graph, (1,) * len(self.graph.factors), self.critic)
 
-    @partial(jax.jit, static_argnums=0)
     def init(self, *, key: PRNGKey) -> tuple[eqx.Module, ...]:
         """Fresh parameters: the chain's, with wider heads."""
-        key_chain, key_actor, key_critic = jax.random.split(key, 3)
-        *early, last = pick(self.chain.init(key=key_chain), jnp.zeros(len(self.graph.factors), int))
+        rng = host_generator(key)
+        *early, last = (self.chain.module(depth, rng=rng) for depth in range(len(self.graph.factors)))
+        assert isinstance(last, Last)
         joined = last.actor.hidden.weight.shape[1] + self.descriptor
-        actor = Head.init(joined, self.graph.actions.size, key=key_actor)
-        return (*early, Last(last.encoder, actor, Head.init(joined, self.critic, key=key_critic)))
+        actor = Head.init(joined, self.graph.actions.size, rng=rng)
+        return (*early, Last(last.encoder, actor, Head.init(joined, self.critic, rng=rng)))
 
     def pick(self, params: tuple, structure: Int[Array, " F"]) -> tuple:
         """The whole network, with the descriptor of the task that has these component indices."""
@@ -321,6 +309,11 @@ class Monolithic:
         batch = (view.index if isinstance(view, Choice) else view).shape[-1]
         descriptor = jnp.broadcast_to(hot[:, None], (self.descriptor, batch))
         return last(view, chain(self.graph, early, parts), descriptor)
+
+
+def stacked(modules: Sequence[eqx.Module]) -> eqx.Module:
+    """Modules of one shape as one, with a leading axis."""
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *modules)
 
 
 def chain(graph: ProblemGraph, early: Sequence[Any], parts: Mapping[str, Part]) -> Float[Array, "..."] | None:
