@@ -30,7 +30,9 @@ def test_imports_point_to_earlier_layers(path: Path):
     assert all(other <= layer(path) for other in imported_layers(path))
 
 
-@pytest.mark.parametrize("module", ["modlife", "modlife.cli.main", "modlife.cli.list", "modlife.cli.graph"])
+@pytest.mark.parametrize(
+    "module", ["modlife", "modlife.cli.main", "modlife.cli.list", "modlife.cli.graph", "modlife.cli.train"]
+)
 def test_light_modules_do_not_load_jax(module: str):
     code = f"import sys, {module}; print([name for name in ('jax', 'matplotlib', 'minigrid') if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,7 +12,7 @@ from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
 from modlife.domains.grid2d.spec import World
 from modlife.domains.grid2d.world import Grid2D, Observation
 from modlife.policies.bank import parameter_count, pick, place
-from modlife.policies.layers import Conv2x2, Linear, max_pool
+from modlife.policies.layers import Conv2x2, Linear
 from modlife.policies.networks import Chained, First, Last, Modular, Monolithic, Output, dense
 
 KEY = jax.random.key(0)
@@ -91,10 +91,31 @@ def test_convolution_equals_the_librarys():
     np.testing.assert_allclose(conv(x), plain.transpose(1, 2, 3, 0), rtol=1e-5, atol=1e-5)
 
 
-def test_pooling_takes_the_largest_of_each_block():
-    x = jax.random.normal(KEY, (2, 6, 6, 3))
-    plain = np.asarray(x).reshape(2, 3, 2, 3, 2, 3).max(axis=(2, 4))
-    np.testing.assert_array_equal(max_pool(x), plain)
+def plainly_pooled(conv: Conv2x2, x):
+    """Convolution, then the largest of each block, step by step."""
+    y = conv(x)
+    channels, height, width, batch = y.shape
+    return y.reshape(channels, height // 2, 2, width // 2, 2, batch).max(axis=(2, 4))
+
+
+def test_pooled_convolution_and_its_gradients_equal_the_plain_steps():
+    conv = Conv2x2.init(3, 5, rng=RNG)
+    x, weights = jax.random.normal(KEY, (3, 7, 9, 4)), jax.random.normal(jax.random.key(1), (5, 3, 4, 4))
+
+    def total(function):
+        return jax.jit(jax.value_and_grad(lambda conv, x: (weights * function(conv, x)).sum(), argnums=(0, 1)))
+
+    fast, plain = total(Conv2x2.pooled)(conv, x), total(plainly_pooled)(conv, x)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), fast, plain)
+
+
+def test_ties_among_equal_patches_do_not_change_the_gradient():
+    """An empty view is all ties; the gradient must be as if one of them had won, and the bias's counted once."""
+    conv = Conv2x2.init(2, 3, rng=RNG)
+    x = jnp.ones((2, 7, 7, 2))
+    gradient = jax.jit(jax.grad(lambda conv: conv.pooled(x).sum()))(conv)
+    np.testing.assert_allclose(gradient.bias, 9 * 2)
+    np.testing.assert_allclose(gradient.weight, 9 * 2)
 
 
 def test_initialisation_is_the_papers():

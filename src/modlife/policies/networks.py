@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from modlife.domains.env import Choice, Part, PRNGKey
 from modlife.domains.graph import ProblemGraph
 from modlife.policies.bank import pick
-from modlife.policies.layers import Conv2x2, Linear, host_generator, max_pool
+from modlife.policies.layers import Conv2x2, Linear, host_generator
 
 SHALLOW, DEEP, HIDDEN = 16, 32, 64
 """Channels after a shallow and a deep encoder; units in the heads' hidden layer."""
@@ -53,7 +53,7 @@ class Shallow(eqx.Module):
 
     def __call__(self, view: Float[Array, "c 7 7 B"]) -> Float[Array, "16 2 2 B"]:
         """Pooling comes before the rectifier, which is the same and cheaper."""
-        return nn.relu(self.second(nn.relu(max_pool(self.first(view)))))
+        return nn.relu(self.second(nn.relu(self.first.pooled(view))))
 
 
 class Deep(eqx.Module):
