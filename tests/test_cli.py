@@ -75,6 +75,14 @@ def test_bench_prints_json_lines_with_the_rival_beside_ours():
         assert ratio == pytest.approx(ours[4096, threads] / rival, rel=0.01)
 
 
+def test_bench_ppo_prints_lives_and_the_parts_of_an_update():
+    out = modlife("bench", "ppo", "--seconds", "0.05", "--threads", "1")
+    assert out.returncode == 0, out.stderr
+    records = {record["case"]: record for record in map(json.loads, out.stdout.splitlines())}
+    assert list(records) == ["stl", "stl collect", "stl learn"]
+    assert all(r["bench"] == "ppo" and r["lives"] == 1 and r["value"] > 0 for r in records.values())
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -20,7 +20,7 @@ Record = dict[str, Any]
 BATCHES = (1, 16, 256, 4096)
 REPEATS = 5
 """A case is timed in this many pieces; the median counts."""
-TASK = ("lava", "red", 0)
+TASK = "lava/red/dynamics-0"
 
 
 def bench_env(*, threads: int | None, seconds: float) -> Iterator[Record]:
@@ -64,27 +64,29 @@ def bench_env_here(*, threads: int, seconds: float) -> Iterator[Record]:
 def bench_ppo(*, threads: int | None, seconds: float) -> Iterator[Record]:
     """Environment steps per second of complete PPO training, the lives side by side started together."""
     if threads is not None:
-        yield bench_ppo_here(threads=threads, seconds=seconds)
+        yield from bench_ppo_here(threads=threads, seconds=seconds)
         return
     cores = os.cpu_count() or 1
     for lives, each in sorted({(1, 1), (1, cores), (cores, 1)}):
         arguments = ["ppo", f"--threads={each}", f"--seconds={seconds}"]
         processes = [in_new_process(arguments) for _ in range(lives)]
         with ThreadPoolExecutor(lives) as pool:
-            records = [record for one in pool.map(list, processes) for record in one]
-        yield {**records[0], "lives": lives, "value": sum(record["value"] for record in records)}
+            results = list(pool.map(list, processes))
+        for same in zip(*results, strict=True):
+            yield {**same[0], "lives": lives, "value": sum(record["value"] for record in same)}
 
 
-def bench_ppo_here(*, threads: int, seconds: float) -> Record:
-    """One life of single-task learning, in this process."""
+def bench_ppo_here(*, threads: int, seconds: float) -> Iterator[Record]:
+    """One life of single-task learning, in this process: whole updates, and their two parts by themselves."""
     start_jax(threads=threads)
-    from modlife.experiments.bench_ppo import training_updates
+    from modlife.experiments.bench_ppo import training
 
-    steps, run = training_updates(World(), TASK, devices=threads)
-    return {
-        **{"bench": "ppo", "domain": "grid2d", "case": "stl", "lives": 1, "threads": threads},
-        **{"value": round(rate(run, steps, seconds=seconds)), "unit": "steps/s"},
-    }
+    steps, parts = training(World(), TASK, devices=threads)
+    for case, run in parts.items():
+        yield {
+            **{"bench": "ppo", "domain": "grid2d", "case": case, "lives": 1, "threads": threads},
+            **{"value": round(rate(run, steps, seconds=seconds)), "unit": "steps/s"},
+        }
 
 
 def bench_minigrid(*, seconds: float) -> Record:
@@ -94,7 +96,8 @@ def bench_minigrid(*, seconds: float) -> Record:
         return record | {"skipped": "minigrid is not installed: pip install 'modlife[minigrid]'"}
     from modlife.domains.grid2d.farama import FaramaGrid2D
 
-    env = FaramaGrid2D(*TASK, world=World())
+    static, target, dynamics = TASK.split("/")
+    env = FaramaGrid2D(static, target, int(dynamics.removeprefix("dynamics-")), world=World())
     env.reset(seed=0)
     env.action_space.seed(0)
 

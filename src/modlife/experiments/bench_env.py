@@ -17,13 +17,10 @@ STEPS = 1_048_576
 """Environment steps, about, in one compiled call."""
 
 
-def random_steps(
-    world: World, task: tuple[str, str, int], *, batch: int, devices: int
-) -> tuple[int, Callable[[], object]]:
+def random_steps(world: World, task: str, *, batch: int, devices: int) -> tuple[int, Callable[[], object]]:
     """How many steps one call makes, and the call: random actions, observations, restarts."""
     env = Grid2D(world)
-    static, target, dynamics = task
-    indices = jnp.array(env.graph.indices(env.graph.task({"static": static, "target": target, "dynamics": dynamics})))
+    indices = jnp.array(env.graph.indices(env.graph.parse(task)))
     length = max(16, min(STEPS // batch, 2048))
     each = batch // devices
 

@@ -12,20 +12,27 @@ from modlife.learners.ppo import PPO
 from modlife.policies.networks import Modular
 
 
-def training_updates(world: World, task: tuple[str, str, int], *, devices: int) -> tuple[int, Callable[[], object]]:
-    """How many environment steps one update makes, and the update: collect and four epochs of a life's training."""
+def training(world: World, task: str, *, devices: int) -> tuple[int, dict[str, Callable[[], object]]]:
+    """How many environment steps an update makes; and updates of one life's training, whole and in parts."""
     env = Grid2D(world)
-    static, target, dynamics = task
-    indices = jnp.array([env.graph.indices(env.graph.task({"static": static, "target": target, "dynamics": dynamics}))])
+    indices = jnp.array([env.graph.indices(env.graph.parse(task))])
     ppo = PPO(env, Modular(env.graph, (1, 1, 1), critic=1), PPOConfig(), devices)
     key = jax.random.key(0)
     state = ppo.init(ppo.network.init(key=key), indices, jnp.zeros_like(indices), key=key)
-    number = 0
+    state, batch, _ = ppo.collect(state, key=key)
 
-    def run() -> None:
-        nonlocal state, number
-        number += 1
-        state, _ = ppo.update(state, key=jax.random.fold_in(key, number))
-        jax.block_until_ready(state)
+    def update() -> object:
+        nonlocal state
+        state, progress = ppo.update(state, key=jax.random.fold_in(key, int(state.updates)))
+        return jax.block_until_ready(progress)
 
-    return ppo.config.batch, run
+    def collect() -> object:
+        return jax.block_until_ready(ppo.collect(state, key=key))
+
+    def learn() -> object:
+        learnt = state
+        for _ in range(ppo.config.epochs):
+            learnt = ppo.epoch(learnt, batch, key=key)
+        return jax.block_until_ready(learnt)
+
+    return ppo.config.batch, {"stl": update, "stl collect": collect, "stl learn": learn}

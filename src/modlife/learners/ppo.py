@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Int
 
@@ -200,8 +201,8 @@ class PPO:
 
         zero = jax.tree.map(jnp.zeros_like, params)
         total, _ = jax.lax.scan(add, zero, (structures, batch, index))
-        mean = jax.tree.map(lambda leaf: leaf / len(structures), total)
-        return self.over_devices(jax.lax.pmean, mean)
+        flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
+        return restore(self.over_devices(jax.lax.pmean, flat / len(structures)))
 
     def loss(self, params: Pytree, structure: Int[Array, " F"], batch: Batch) -> Float[Array, ""]:
         """Surrogate + value loss - entropy bonus on samples of one task."""
