@@ -14,12 +14,13 @@ from probes import (
     SeenReward,
     TwoHeads,
 )
+from scipy import stats
 
 from modlife.domains.grid2d.spec import World
 from modlife.domains.grid2d.world import Grid2D
 from modlife.errors import InputError
 from modlife.learners.config import PPOConfig
-from modlife.learners.ppo import PPO, LearnerState
+from modlife.learners.ppo import PPO, LearnerState, shuffle
 from modlife.learners.rollout import evaluate
 from modlife.policies.networks import Modular, Output
 
@@ -127,6 +128,14 @@ def test_collected_data_are_consistent():
     np.testing.assert_allclose(batch.log_prob[0], taken, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(batch.value[0], output.value, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(batch.target, batch.advantage + batch.value, rtol=1e-5, atol=1e-6)
+
+
+def test_a_shuffle_is_a_permutation_and_fair():
+    orders = jax.vmap(lambda key: shuffle(6, key=key))(jax.random.split(KEY, 12_000))
+    assert (np.sort(orders, axis=1) == np.arange(6)).all()
+    codes, counts = np.unique(np.asarray(orders) @ 6 ** np.arange(6), return_counts=True)
+    assert len(codes) == 720
+    assert stats.chisquare(counts).pvalue > 1e-4  # the false-alarm rate
 
 
 def compiled_programs() -> list[int]:
