@@ -12,10 +12,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/base
 	$(BIN)/modlife list --picture demo/tasks.png
 	$(BIN)/modlife graph --task wall/red/dynamics-2 --out demo/graph.svg
-	$(BIN)/modlife play --task lava/blue/dynamics-1 --out demo/random-agent.gif
+	$(BIN)/modlife play --task floor/purple/dynamics-3 --out demo/random-agent.gif
 	rm -rf demo/run
 	$(BIN)/modlife train --agent mtl --tasks 24 --steps 60000 --seed 0 --out demo/run
-	$(BIN)/modlife play demo/run --task lava/blue/dynamics-1 --out demo/trained-agent.gif
+	$(BIN)/modlife play demo/run --task floor/purple/dynamics-3 --out demo/trained-agent.gif
 
 test: lint
 	$(BIN)/python -m pytest -q -n auto
