@@ -9,10 +9,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 
 from modlife.domains.grid2d.spec import World
 from modlife.errors import InputError
+from modlife.experiments.agents import BUILDERS, build
 from modlife.experiments.config import AGENTS, LifeConfig, from_json, to_json
 from modlife.experiments.store import RunDirectory
 from modlife.learners.config import PPOConfig
@@ -147,6 +150,22 @@ def test_a_killed_life_leaves_a_readable_run_directory(tmp_path: Path):
     assert out.stderr.startswith("modlife: 'run' has no checkpoint: its life did not end.")
 
 
+def test_every_agent_that_is_listed_can_be_built():
+    assert list(BUILDERS) == list(AGENTS)
+
+
+def test_single_tasks_of_one_stage_each_get_modules_of_their_own():
+    agent = build(LifeConfig(agent="stl", tasks=2, steps=32, ppo=PPOConfig(envs=4, length=8, minibatch=16)))
+    tasks = LifeConfig(agent="stl", tasks=2).chosen_tasks()
+    before = agent.init(key=jax.random.key(0))
+    with jax.numpy_dtype_promotion("standard"):
+        *_, (after, _) = agent.learn(before, tasks, key=jax.random.key(1))
+    assert after.met == tasks
+    assert [agent.structure(after, task) for task in tasks] == [(0, 0, 0), (1, 1, 1)]
+    for old, new in zip(*map(jax.tree.leaves, (before.params, after.params)), strict=True):
+        assert all((np.asarray(old[n]) != np.asarray(new[n])).any() for n in range(2))
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 def test_configs_survive_json(agent: str):
     world = World(size=10, statics=("lava", "wall"), colour_count=6, actions=7)
@@ -173,10 +192,6 @@ def test_a_config_from_outside_is_checked(change: dict, sentence: str):
 
 def test_a_checkpoint_that_does_not_fit_is_refused(home: Path):
     run = RunDirectory.open(home / "runs/mtl")
-    import jax
-
-    from modlife.experiments.agents import build
-
     other = build(replace(run.config(), agent="mtl-monolithic")).init(key=jax.random.key(0)).params
     with pytest.raises(InputError, match="does not fit the config"):
         run.load(other)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from modlife.experiments import life
@@ -29,8 +30,6 @@ def progress_for(config: LifeConfig) -> Iterator[life.Progress]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    from rich.console import Console
-
     with Progress(*columns, console=Console(stderr=True)) as bars:
         yield Bar(config, bars)
 
@@ -41,16 +40,16 @@ class Lines(life.Progress):
     def __init__(self, config: LifeConfig):
         self.meter, self.last = Meter(config), 0.0
 
-    def step(self, stage: int, stages: int, steps: int, report: Report) -> None:
+    def step(self, stage: int, stages: int, report: Report) -> None:
         """Prints if the last line is long ago, or a stage ends."""
-        self.meter.step(stage, steps)
+        self.meter.step(stage, report.steps)
         now = time.perf_counter()
-        if now - self.last > SECONDS_BETWEEN_LINES or steps >= self.meter.config.steps:
+        if now - self.last > SECONDS_BETWEEN_LINES or report.steps >= self.meter.config.steps:
             self.last = now
-            mean = np.nanmean(report.episode_return) if report.episodes.any() else float("nan")
+            mean = mean_return(report)
             share = 100 * self.meter.done / self.meter.total
             print(
-                f"stage {stage + 1}/{stages}  {steps:,} steps  {share:.0f}%  {self.meter.speed} steps/s  "
+                f"stage {stage + 1}/{stages}  {report.steps:,} steps  {share:.0f}%  {self.meter.speed} steps/s  "
                 f"return {mean:.3f}",
                 file=sys.stderr,
                 flush=True,
@@ -64,10 +63,10 @@ class Bar(life.Progress):
         self.meter, self.bars = Meter(config), bars
         self.bar = bars.add_task(config.agent, total=self.meter.total, speed="-", mean="-")
 
-    def step(self, stage: int, stages: int, steps: int, report: Report) -> None:
+    def step(self, stage: int, stages: int, report: Report) -> None:
         """Moves the bar."""
-        self.meter.step(stage, steps)
-        mean = np.nanmean(report.episode_return) if report.episodes.any() else float("nan")
+        self.meter.step(stage, report.steps)
+        mean = mean_return(report)
         self.bars.update(
             self.bar,
             description=f"{self.meter.config.agent} stage {stage + 1}/{stages}",
@@ -75,6 +74,11 @@ class Bar(life.Progress):
             speed=self.meter.speed,
             mean=f"{mean:.3f}",
         )
+
+
+def mean_return(report: Report) -> float:
+    """Mean over the tasks in which an episode ended; NaN before any did."""
+    return float(np.nanmean(report.episode_return)) if report.episodes.any() else float("nan")
 
 
 class Meter:

@@ -4,8 +4,7 @@
     gymnasium.make_vec("modlife/Grid2D-v0", num_envs=16, vectorization_mode="vector_entry_point", static="lava")
 
 `import modlife` registers the id. Options beyond the task are the fields of `modlife.domains.grid2d.spec.World`, such
-as `size=10` or `colour_count=6`. A change of
-rules gets a new version.
+as `size=10` or `colour_count=6`. A change of rules gets a new version.
 """
 
 import functools

@@ -54,7 +54,7 @@ def bench_env_here(*, threads: int, seconds: float) -> Iterator[Record]:
     from modlife.experiments.bench_env import random_steps
 
     for batch in BATCHES:
-        steps, run = random_steps(World(), TASK, batch=batch, devices=min(threads, batch))
+        steps, run = random_steps(World(), TASK, batch=batch, devices=power_of_two(min(threads, batch)))
         yield {
             **{"bench": "env", "domain": "grid2d", "case": "modlife", "batch": batch, "threads": threads},
             **{"value": round(rate(run, steps, seconds=seconds)), "unit": "steps/s"},
@@ -67,7 +67,7 @@ def bench_ppo(*, threads: int | None, seconds: float) -> Iterator[Record]:
         yield from bench_ppo_here(threads=threads, seconds=seconds)
         return
     cores = os.cpu_count() or 1
-    for lives, each in sorted({(1, 1), (1, cores), (cores, 1)}):
+    for lives, each in sorted({(1, 1), (1, power_of_two(cores)), (cores, 1)}):
         arguments = ["ppo", f"--threads={each}", f"--seconds={seconds}"]
         processes = [in_new_process(arguments) for _ in range(lives)]
         with ThreadPoolExecutor(lives) as pool:
@@ -108,6 +108,11 @@ def bench_minigrid(*, seconds: float) -> Record:
                 env.reset()
 
     return record | {"value": round(rate(run, 500, seconds=seconds)), "unit": "steps/s"}
+
+
+def power_of_two(most: int) -> int:
+    """The largest power of two up to `most`: batches and minibatches can be divided by it evenly."""
+    return 1 << (most.bit_length() - 1)
 
 
 def rate(run: Callable[[], object], steps: int, *, seconds: float) -> float:

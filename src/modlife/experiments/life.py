@@ -24,15 +24,15 @@ FINAL = 10
 class Progress:
     """What a life tells a person while it runs; the base class says nothing."""
 
-    def step(self, stage: int, stages: int, steps: int, report: Report) -> None:
+    def step(self, stage: int, stages: int, report: Report) -> None:
         """A step of learning was made."""
 
 
 class LifeLog:
     """Writes what happens to the run directory, and tells whoever watches."""
 
-    def __init__(self, run: RunDirectory, curriculum: Curriculum, config: LifeConfig, progress: Progress):
-        self.run, self.curriculum, self.config, self.progress = run, curriculum, config, progress
+    def __init__(self, run: RunDirectory, curriculum: Curriculum, progress: Progress):
+        self.run, self.curriculum, self.progress = run, curriculum, progress
         self.start = time.perf_counter()
 
     def report(self, stage: int, tasks: tuple[Task, ...], report: Report) -> None:
@@ -48,7 +48,7 @@ class LifeLog:
                 "seconds": round(time.perf_counter() - self.start, 2),
             }
         )
-        self.progress.step(stage, len(self.curriculum.stages), report.steps, report)
+        self.progress.step(stage, len(self.curriculum.stages), report)
 
     def evaluated(self, stage: int, evaluation: Evaluation) -> None:
         """One line with all tasks met so far."""
@@ -59,7 +59,7 @@ def run_life(config: LifeConfig, out: Path, *, progress: Progress, devices: int 
     """Lives a life into a new run directory and returns its summary."""
     curriculum, agent = config.curriculum, build(config, devices=devices)
     run = RunDirectory.create(out, config)
-    log = LifeLog(run, curriculum, config, progress)
+    log = LifeLog(run, curriculum, progress)
     run.append({"kind": "curriculum", "stages": [[str(task) for task in stage] for stage in curriculum.stages]})
     key_life, key_final = jax.random.split(jax.random.key(config.seed))
     state = live(agent, curriculum, log=log, episodes=config.episodes, key=key_life)

@@ -18,10 +18,8 @@ from modlife.domains.env import Environment, PRNGKey
 from modlife.errors import InputError
 from modlife.learners import losses, rollout
 from modlife.learners.config import PPOConfig
-from modlife.learners.rollout import Actors, Rollout
+from modlife.learners.rollout import Actors, Pytree, Rollout
 from modlife.policies.networks import Network
-
-Pytree = Any
 
 
 class Batch(eqx.Module):

@@ -40,7 +40,10 @@ class SingleTask:
     def learn(self, state: AgentState, stage: tuple[Task, ...], *, key: PRNGKey) -> Iterator[tuple[AgentState, Report]]:
         """Learns each task of the stage by itself."""
         for number, task in enumerate(stage):
-            yield from self.learn_one(state, task, key=jax.random.fold_in(key, number))
+            before = state
+            for learnt, report in self.learn_one(before, task, key=jax.random.fold_in(key, number)):
+                state = learnt
+                yield state, report
 
     def learn_one(self, state: AgentState, task: Task, *, key: PRNGKey) -> Iterator[tuple[AgentState, Report]]:
         """PPO on the task's own modules."""
