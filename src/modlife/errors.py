@@ -18,3 +18,7 @@ def unknown(kind: str, name: object, known: Iterable[object], *, hint: str = "")
     near = difflib.get_close_matches(str(name), names, n=1)
     guess = f" Did you mean '{near[0]}'?" if near else ""
     return InputError(f"No {kind} '{name}'.{guess} Known: {', '.join(names)}.{hint and ' ' + hint}")
+
+
+class StoreError(Exception):
+    """A run could not be written: the program stops, and prints the sentence."""

@@ -6,13 +6,15 @@ from typing import Annotated
 
 import tyro
 
+from modlife.learners.config import Acting
+
 
 def run(
     run: tyro.conf.Positional[Path],
     task: tuple[str, ...] = (),
     unseen: bool = False,
     episodes: int = 1000,
-    greedy: bool = False,
+    acting: Acting | None = None,
     seed: int = 0,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
@@ -23,7 +25,7 @@ def run(
         task: Only these tasks, each as one component per factor.
         unseen: All combinations that it never trained on (zero-shot), with the structure given.
         episodes: Episodes per task, each with a layout of its own.
-        greedy: Take the likeliest action instead of sampling.
+        acting: Act by this rule instead of the agent's own.
         seed: Layouts and actions follow from it; training used others.
         as_json: Print JSON for programs instead of a table.
     """
@@ -31,8 +33,8 @@ def run(
 
     start_jax()
     from modlife.cli.tables import evaluation_table
-    from modlife.experiments.life import as_record
+    from modlife.experiments.records import as_record
     from modlife.experiments.trained import evaluate_run
 
-    record = as_record(evaluate_run(run, task, unseen=unseen, episodes=episodes, greedy=greedy, seed=seed))
+    record = as_record(evaluate_run(run, task, unseen=unseen, episodes=episodes, acting=acting, seed=seed))
     print(json.dumps(record) if as_json else evaluation_table(record))

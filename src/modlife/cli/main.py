@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from modlife import __version__
-from modlife.errors import InputError, unknown
+from modlife.errors import InputError, StoreError, unknown
 
 COMMANDS = {
     "list": "what there is: domains, their factors, components and tasks",
@@ -45,6 +45,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except InputError as error:
         print(f"modlife: {error}", file=sys.stderr)
         sys.exit(2)
+    except StoreError as error:
+        print(f"modlife: {error}", file=sys.stderr)
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

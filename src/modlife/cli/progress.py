@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from modlife.experiments import life
 from modlife.experiments.config import LifeConfig
-from modlife.lifelong.loop import Report
+from modlife.lifelong.loop import Curve, Moment
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -34,49 +34,71 @@ def progress_for(config: LifeConfig) -> Iterator[life.Progress]:
         yield Bar(config, bars)
 
 
-class Lines(life.Progress):
-    """A line from time to time."""
+class Watch(life.Progress):
+    """Turns moments into what a person reads."""
 
     def __init__(self, config: LifeConfig):
-        self.meter, self.last = Meter(config), 0.0
+        self.meter, self.mean, self.doing = Meter(config), float("nan"), "online"
 
-    def step(self, stage: int, stages: int, report: Report) -> None:
-        """Prints if the last line is long ago, or a stage ends."""
-        self.meter.step(stage, report.steps)
+    def moment(self, moment: Moment, stages: int) -> None:
+        """Notes what happened, and shows it."""
+        work = moment.state.work
+        self.doing = work.phase if work else "evaluation" if moment.ended else "online"
+        for report in moment.reports:
+            if isinstance(report, Curve):
+                self.meter.step(moment.stage, report.steps)
+                self.mean = mean_return(report)
+        self.show(min(moment.stage + 1, stages), stages, ended=moment.ended)
+
+    def show(self, stage: int, stages: int, *, ended: bool) -> None:
+        """Shows it."""
+        raise NotImplementedError
+
+
+class Lines(Watch):
+    """A line from time to time."""
+
+    last = 0.0
+
+    def show(self, stage: int, stages: int, *, ended: bool) -> None:
+        """Prints if the last line is long ago, or a stage ended."""
         now = time.perf_counter()
-        if now - self.last > SECONDS_BETWEEN_LINES or report.steps >= self.meter.config.steps:
+        if now - self.last > SECONDS_BETWEEN_LINES or ended:
             self.last = now
-            mean = mean_return(report)
             share = 100 * self.meter.done / self.meter.total
-            print(
-                f"stage {stage + 1}/{stages}  {report.steps:,} steps  {share:.0f}%  {self.meter.speed} steps/s  "
-                f"return {mean:.3f}",
-                file=sys.stderr,
-                flush=True,
+            self.say(
+                f"stage {stage}/{stages} {self.doing}  {share:.0f}%  {self.meter.speed} steps/s  return {self.mean:.3f}"
             )
 
+    def say(self, sentence: str) -> None:
+        """Prints it."""
+        print(sentence, file=sys.stderr, flush=True)
 
-class Bar(life.Progress):
+
+class Bar(Watch):
     """A bar over the whole life."""
 
     def __init__(self, config: LifeConfig, bars: Progress):
-        self.meter, self.bars = Meter(config), bars
+        super().__init__(config)
+        self.bars = bars
         self.bar = bars.add_task(config.agent, total=self.meter.total, speed="-", mean="-")
 
-    def step(self, stage: int, stages: int, report: Report) -> None:
+    def show(self, stage: int, stages: int, *, ended: bool) -> None:
         """Moves the bar."""
-        self.meter.step(stage, report.steps)
-        mean = mean_return(report)
         self.bars.update(
             self.bar,
-            description=f"{self.meter.config.agent} stage {stage + 1}/{stages}",
+            description=f"{self.meter.config.agent} stage {stage}/{stages} {self.doing}",
             completed=self.meter.done,
             speed=self.meter.speed,
-            mean=f"{mean:.3f}",
+            mean=f"{self.mean:.3f}",
         )
 
+    def say(self, sentence: str) -> None:
+        """Prints it above the bar."""
+        self.bars.console.print(sentence, markup=False)
 
-def mean_return(report: Report) -> float:
+
+def mean_return(report: Curve) -> float:
     """Mean over the tasks in which an episode ended; NaN before any did."""
     return float(np.nanmean(report.episode_return)) if report.episodes.any() else float("nan")
 

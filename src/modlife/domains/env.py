@@ -3,7 +3,7 @@
 `jax.vmap` makes a batch of them, of one task or of many: which task an environment plays is data in its state.
 """
 
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -14,6 +14,9 @@ from modlife.domains.graph import ProblemGraph
 
 PRNGKey = Key[Array, ""]
 """A typed JAX random key, as `jax.random.key(seed)` makes it."""
+
+Pytree = Any
+"""Any nesting of arrays."""
 
 StateT = TypeVar("StateT")
 ObservationT = TypeVar("ObservationT")

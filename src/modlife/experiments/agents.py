@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from modlife.domains.grid2d.world import Grid2D
 from modlife.experiments.config import LifeConfig
+from modlife.lifelong.compositional import Compositional
 from modlife.lifelong.loop import Agent
 from modlife.lifelong.multi_task import MultiTask
 from modlife.lifelong.single_task import SingleTask
@@ -36,7 +37,28 @@ def monolithic(config: LifeConfig, devices: int) -> Agent:
     return MultiTask(env, network, config.ppo, config.steps, devices)
 
 
+def compositional(config: LifeConfig, devices: int) -> Agent:
+    """The paper's agent; told its structures, it has a module for each component."""
+    env = Grid2D(config.world)
+    sizes = (config.module_count,) * len(env.graph.factors) if config.searches else env.graph.shape
+    return Compositional(
+        env,
+        Modular(env.graph, sizes, critic=env.graph.actions.size),
+        config.ppo,
+        config.bcq,
+        config.steps,
+        capacity=len(config.chosen_tasks()),
+        searches=config.searches,
+        search_episodes=config.search_episodes,
+        episodes=config.episodes,
+        devices=devices,
+    )
+
+
 BUILDERS: dict[str, Callable[[LifeConfig, int], Agent]] = {
+    "comp-struct": compositional,
+    "comp-search": compositional,
+    "comp-search-nc": compositional,
     "stl": single_task,
     "mtl": modular,
     "mtl-chain": chained,

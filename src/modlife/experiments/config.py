@@ -9,10 +9,13 @@ from typing import Any, Literal
 from modlife.domains import curricula
 from modlife.domains.grid2d.spec import World
 from modlife.errors import InputError, unknown
-from modlife.learners.config import PPOConfig
+from modlife.learners.config import BCQConfig, PPOConfig
 from modlife.types import Curriculum, Task
 
 AGENTS = {
+    "comp-struct": "the lifelong agent with modules, told the structure of every task",
+    "comp-search": "the lifelong agent with modules, searching for structures; first tasks with distinct components",
+    "comp-search-nc": "the same with no curriculum: tasks in random order",
     "stl": "single-task learning: a fresh network for each task",
     "mtl": "multi-task learning with one module per component, the structure given",
     "mtl-chain": "the same with chained input: only the first module sees the state (ablation)",
@@ -40,6 +43,12 @@ class LifeConfig:
     """Which 2-D world; the defaults are the paper's."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """How to learn online."""
+    modules: int | None = None
+    """Modules per factor of the agents that search (k); by default as many as the largest factor has components."""
+    search_episodes: int = 10
+    """Episodes with which the search tries each structure; their steps count against the budget."""
+    bcq: BCQConfig = field(default_factory=BCQConfig)
+    """How to learn offline."""
 
     def __post_init__(self) -> None:
         if self.agent not in AGENTS:
@@ -52,14 +61,49 @@ class LifeConfig:
             raise InputError(f"seed = {self.seed}, but a seed is 0 or more.")
         if self.only and self.tasks is not None:
             raise InputError("Give either how many tasks or which ones, not both.")
+        if self.modules is not None and self.modules < 1:
+            raise InputError(f"modules = {self.modules}, but an agent needs at least 1 per factor.")
+        if self.search_episodes < 1:
+            raise InputError(f"search_episodes = {self.search_episodes}, but a structure needs at least 1 to be tried.")
+        if self.searches and len(self.chosen_tasks()) > self.module_count and self.steps <= self.most_search_steps:
+            raise InputError(
+                f"steps = {self.steps}, but the search alone may take {self.most_search_steps}: {self.module_count} "
+                f"modules per factor give {self.structure_count} structures, tried for {self.search_episodes} episodes "
+                f"of up to {self.world.horizon} steps. Give more steps, or fewer modules or search episodes."
+            )
+
+    @property
+    def multi_task(self) -> bool:
+        """Whether all tasks are learnt at once."""
+        return self.agent.startswith("mtl")
+
+    @property
+    def searches(self) -> bool:
+        """Whether the agent looks for structures."""
+        return self.agent.startswith("comp-search")
+
+    @property
+    def module_count(self) -> int:
+        """Modules per factor of an agent that searches."""
+        return self.modules or max(self.world.graph.shape)
+
+    @property
+    def structure_count(self) -> int:
+        """Structures that a search tries."""
+        return self.module_count ** len(self.world.graph.factors)
+
+    @property
+    def most_search_steps(self) -> int:
+        """Environment steps that a search takes if no episode ends early."""
+        return self.structure_count * self.search_episodes * self.world.horizon
 
     @property
     def curriculum(self) -> Curriculum:
-        """Single tasks in the paper's order, or one stage of training tasks in which every component occurs."""
+        """One task after the other, or one stage of training tasks in which every component occurs."""
         chosen = self.chosen_tasks()
-        if self.agent == "stl":
-            return curricula.lifelong(f"single tasks, seed {self.seed}", chosen)
-        return curricula.multi_task(chosen)
+        if self.multi_task:
+            return curricula.multi_task(chosen)
+        return curricula.lifelong(f"{self.agent}, seed {self.seed}", chosen)
 
     def chosen_tasks(self) -> tuple[Task, ...]:
         """The tasks to learn."""
@@ -67,11 +111,14 @@ class LifeConfig:
         if self.only:
             return tuple(graph.parse(text) for text in self.only)
         count = graph.task_count if self.tasks is None else self.tasks
-        if self.agent != "stl":
+        if self.multi_task:
             return curricula.held_out(graph, train=count, seed=self.seed).train
         if not 1 <= count <= graph.task_count:
             raise InputError(f"tasks = {count}, but '{graph.name}' has {graph.task_count}.")
-        return curricula.paper_order(graph, seed=self.seed).tasks[:count]
+        if self.agent == "comp-search-nc":
+            return curricula.random_order(graph, seed=self.seed).tasks[:count]
+        disjoint = min(self.module_count, max(graph.shape)) if self.searches else None
+        return curricula.paper_order(graph, seed=self.seed, disjoint=disjoint).tasks[:count]
 
 
 def to_json(value: Any) -> Any:

@@ -1,17 +1,21 @@
 """The run directory: the only code that writes or reads runs.
 
     manifest.json    config, seed, command, versions, git commit, machine; written first
-    metrics.jsonl    one JSON object a line, as things happen
-    checkpoint/      arrays as safetensors, with a description in JSON; written at the end
+    metrics.jsonl    one JSON object a line, as things happen; the same bytes whenever a life is lived again
+    timings.jsonl    how long each stage took
+    checkpoints/     complete states of the life (`checkpoints.py`); replay/ holds the data they refer to
     summary.json     what the life came to; written last
 
 Plain formats only: nothing that is loaded can run code.
 """
 
+import fcntl
+import hashlib
 import importlib.metadata
 import json
 import os
 import platform
+import socket
 import subprocess
 import sys
 import time
@@ -20,8 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from modlife import __version__
-from modlife.errors import InputError
+from modlife.errors import InputError, StoreError
+from modlife.experiments.checkpoints import Checkpoints
 from modlife.experiments.config import LifeConfig, from_json, to_json
+from modlife.experiments.disk import ASIDE, Disk, read_regular, replace_file, save_error
 
 SCHEMA = 1
 """Version of the run directory's layout."""
@@ -30,21 +36,11 @@ PACKAGES = ("jax", "jaxlib", "numpy", "optax", "equinox")
 
 
 class RunDirectory:
-    """A directory that holds one life."""
+    """A directory that holds one life, for reading."""
 
-    def __init__(self, path: Path):
-        self.path = path
-
-    @staticmethod
-    def create(path: Path, config: LifeConfig) -> "RunDirectory":
-        """A new run directory with its manifest; it must not exist yet."""
-        if path.exists():
-            raise InputError(f"'{path}' exists already; choose another --out, or remove it.")
-        path.mkdir(parents=True)
-        run = RunDirectory(path)
-        write_json(path / "manifest.json", manifest(config))
-        (path / "metrics.jsonl").touch()
-        return run
+    def __init__(self, path: Path, disk: Disk | None = None):
+        self.path, self.disk = path, disk or Disk()
+        self.checkpoints = Checkpoints(path, self.disk)
 
     @staticmethod
     def open(path: Path) -> "RunDirectory":
@@ -64,61 +60,110 @@ class RunDirectory:
         """The config of the life, checked."""
         return from_json(LifeConfig, self.manifest().get("config"), where=f"{self.path}/manifest.json: config")
 
-    def append(self, record: dict[str, Any]) -> None:
-        """Adds a line to the metrics, complete or not at all for readers that skip a torn last line."""
-        with (self.path / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(record) + "\n")
-
     def metrics(self) -> Iterator[dict[str, Any]]:
         """The records so far; a last line that was torn by a kill is left out."""
         for line in (self.path / "metrics.jsonl").read_text().splitlines(keepends=True):
             if line.endswith("\n"):
                 yield json.loads(line)
 
-    def save(self, params: Any, description: dict[str, Any]) -> None:
-        """Writes the checkpoint."""
-        from safetensors.numpy import save_file
+    def summary(self) -> dict[str, Any] | None:
+        """What the life came to, if it has ended."""
+        path = self.path / "summary.json"
+        return read_json(path) if path.exists() else None
 
-        aside = self.path / "checkpoint.tmp"
-        aside.mkdir(exist_ok=True)
-        save_file(named_arrays(params), aside / "params.safetensors")
-        write_json(aside / "checkpoint.json", description)
-        aside.rename(self.path / "checkpoint")
 
-    def load(self, template: Any) -> tuple[Any, dict[str, Any]]:
-        """The checkpoint's arrays in the place of the template's, and its description."""
-        import jax
-        import jax.numpy as jnp
-        from safetensors.numpy import load_file
+class RunWriter(RunDirectory):
+    """A run directory in the hands of its one writer."""
 
-        folder = self.path / "checkpoint"
-        if not folder.is_dir():
-            raise InputError(f"'{self.path}' has no checkpoint: its life did not end. Train again with another --out.")
-        saved, expected = load_file(folder / "params.safetensors"), named_arrays(template)
-        for name, array in expected.items():
-            if name not in saved or saved[name].shape != array.shape or saved[name].dtype != array.dtype:
-                raise InputError(f"'{folder}/params.safetensors' does not fit the config: array '{name}' differs.")
-        leaves = [jnp.asarray(saved[name]) for name in expected]
-        return jax.tree.unflatten(jax.tree.structure(template), leaves), read_json(folder / "checkpoint.json")
+    def __init__(self, path: Path, disk: Disk | None = None):
+        super().__init__(path, disk)
+        self.lock = locked(path)
+        self.written, self.hasher = 0, hashlib.sha256()
+
+    @staticmethod
+    def create(path: Path, config: LifeConfig, disk: Disk | None = None) -> "RunWriter":
+        """A new run directory with its manifest; it must not exist yet. It appears whole or not at all."""
+        if path.exists():
+            raise InputError(f"'{path}' exists already; go on with it by --resume, choose another --out, or remove it.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside, disk = path.with_name(f"{path.name}.{os.getpid()}{ASIDE}"), disk or Disk()
+        try:
+            disk.make(aside)
+            disk.write(aside / "manifest.json", as_json(manifest(config)))
+            disk.write(aside / "metrics.jsonl", b"")
+            disk.rename(aside, path)
+        except OSError as error:
+            raise save_error(path, error) from error
+        return RunWriter(path, disk)
+
+    @staticmethod
+    def reopen(path: Path, disk: Disk | None = None) -> "RunWriter":
+        """An existing run directory, to go on with."""
+        RunDirectory.open(path)
+        run = RunWriter(path, disk)
+        run.checkpoints.sweep()
+        return run
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Adds a line to the metrics; it counts once a checkpoint has been saved after it."""
+        line = json.dumps(record).encode() + b"\n"
+        self.add("metrics.jsonl", line)
+        self.written += len(line)
+        self.hasher.update(line)
+
+    def add(self, name: str, line: bytes) -> None:
+        """Adds a line to a file."""
+        try:
+            self.disk.append(self.path / name, line, sync=False)
+        except OSError as error:
+            raise save_error(self.path / name, error) from error
+
+    def sync_metrics(self) -> tuple[int, str]:
+        """Makes the metrics durable; their length and checksum."""
+        try:
+            self.disk.append(self.path / "metrics.jsonl", b"", sync=True)
+        except OSError as error:
+            raise save_error(self.path / "metrics.jsonl", error) from error
+        return self.written, self.hasher.hexdigest()
+
+    def rewind_metrics(self, size: int, checksum: str) -> None:
+        """Cuts the metrics back to what a checkpoint knows of; they must begin with exactly that."""
+        path = self.path / "metrics.jsonl"
+        data = read_regular(path)[:size]
+        self.written, self.hasher = size, hashlib.sha256(data)
+        if len(data) < size or self.hasher.hexdigest() != checksum:
+            raise InputError(f"'{path}' is damaged: its first {size} bytes are not those that were written.")
+        try:
+            self.disk.truncate(path, size)
+        except OSError as error:
+            raise save_error(path, error) from error
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Writes the summary."""
-        write_json(self.path / "summary.json", summary)
+        replace_file(self.disk, self.path / "summary.json", as_json(summary))
+
+    def close(self) -> None:
+        """Lets another writer in."""
+        os.close(self.lock)
 
 
-def named_arrays(tree: Any) -> dict[str, Any]:
-    """The arrays of a tree by their path in it."""
-    import jax
-    import numpy as np
+def locked(path: Path) -> int:
+    """The lock on a run directory, held until its handle is closed or the process ends."""
+    handle = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.read(handle, 200).decode(errors="replace").strip()
+        os.close(handle)
+        raise StoreError(f"'{path}' is being written by another process ({holder}).") from error
+    os.ftruncate(handle, 0)
+    os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+    return handle
 
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
-
-def write_json(path: Path, data: Any) -> None:
-    """Writes a file aside, then renames it: readers see all of it or none."""
-    aside = path.with_suffix(".tmp")
-    aside.write_text(json.dumps(data, indent=1) + "\n")
-    aside.replace(path)
+def as_json(data: Any) -> bytes:
+    """A small file that people may read."""
+    return json.dumps(data, indent=1).encode() + b"\n"
 
 
 def read_json(path: Path) -> Any:

@@ -1,6 +1,7 @@
 """Agents that a run directory holds, at work again."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import jax.numpy as jnp
 
 from modlife.errors import InputError
 from modlife.experiments.agents import build
+from modlife.experiments.restore import newest
 from modlife.experiments.store import RunDirectory
 from modlife.learners import losses
+from modlife.learners.config import Acting
 from modlife.lifelong.evaluation import Evaluation
 from modlife.lifelong.loop import Agent, AgentState, evaluate_agent
 from modlife.types import Task
@@ -22,15 +25,16 @@ EVALUATION = 0x0E7A1
 def load(path: Path) -> tuple[Agent, AgentState]:
     """The agent of a run directory as it was at the end."""
     run = RunDirectory.open(path)
-    agent = build(run.config())
-    template = agent.init(key=jax.random.key(0))
-    params, description = run.load(template.params)
-    met = tuple(agent.env.graph.parse(name) for name in description["met"])
-    return agent, AgentState(params, met)
+    config = run.config()
+    agent = build(config)
+    state = newest(run, agent, config.curriculum).moment.state
+    if not state.met:
+        raise InputError(f"The agent of '{path}' has not learnt any task yet.")
+    return agent, state
 
 
 def evaluate_run(
-    path: Path, names: tuple[str, ...], *, unseen: bool, episodes: int, greedy: bool, seed: int
+    path: Path, names: tuple[str, ...], *, unseen: bool, episodes: int, acting: Acting | None, seed: int
 ) -> Evaluation:
     """The agent of a run directory on tasks it learnt, on named ones, or on all unseen ones."""
     if episodes < 2:
@@ -45,16 +49,24 @@ def evaluate_run(
         if not tasks:
             raise InputError(f"The agent of '{path}' has learnt all {graph.task_count} tasks: none is unseen.")
     key = jax.random.fold_in(jax.random.key(seed), EVALUATION)
-    return evaluate_agent(agent, state, tasks, episodes=episodes, greedy=greedy, key=key)
+    rule = agent.acting if acting is None else replace(agent.acting, name=acting)
+    if rule.needs_q and not has_q(agent):
+        raise InputError(f"Acting by '{rule.name}' takes a critic with a value per action, which this agent has not.")
+    return evaluate_agent(agent, state, tasks, episodes=episodes, rule=rule, key=key)
+
+
+def has_q(agent: Agent) -> bool:
+    """Whether the agent's critic tells the value of each action."""
+    return getattr(agent.network, "critic", 1) > 1
 
 
 def sampled_act(agent: Agent, state: AgentState, task: Task) -> Callable[[Any, Any], Any]:
-    """Samples actions from the agent's policy for a task."""
+    """Draws actions as the agent does in a task."""
     policy = agent.network.pick(state.params, jnp.array(agent.structure(state, task)))
 
     def act(env_state: Any, key: Any) -> Any:
         observation = jax.tree.map(lambda leaf: leaf[None], agent.env.observe(env_state))
-        log_probs = losses.log_softmax(agent.network(policy, agent.env.parts(observation)).logits)
+        log_probs = agent.acting(agent.network(policy, agent.env.parts(observation)))
         return losses.sample(log_probs, jax.random.uniform(key, (1,)))[0]
 
     return act

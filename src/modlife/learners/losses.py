@@ -1,8 +1,10 @@
 """The mathematics of the learners: arrays in, arrays out; no network, environment or config."""
 
+import math
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt8
 
 
 def gae(
@@ -33,10 +35,10 @@ def log_softmax(logits: Float[Array, "A B"]) -> Float[Array, "A B"]:
     return jax.nn.log_softmax(logits, axis=0)
 
 
-def chosen(log_probs: Float[Array, "A B"], action: Int[Array, " B"]) -> Float[Array, " B"]:
-    """The log-probability of the action taken. A masked sum: on a CPU cheaper than a gather, and its gradient too."""
-    hot = jax.nn.one_hot(action, log_probs.shape[0], axis=0)
-    return (log_probs * hot).sum(axis=0)
+def chosen(table: Float[Array, "A B"], action: Int[Array, " B"] | UInt8[Array, " B"]) -> Float[Array, " B"]:
+    """What a table says of the action taken. A masked sum: on a CPU cheaper than a gather, and its gradient too."""
+    hot = jax.nn.one_hot(action, table.shape[0], axis=0)
+    return (table * hot).sum(axis=0)
 
 
 def surrogate(
@@ -70,3 +72,27 @@ def sample(log_probs: Float[Array, "A B"], uniform: Float[Array, " B"]) -> Int[A
     """An action per column, drawn with one uniform number in [0, 1) each: the inverse of the distribution function."""
     below = jnp.cumsum(jnp.exp(log_probs), axis=0)[:-1] <= uniform[None]
     return below.sum(axis=0, dtype=jnp.int32)
+
+
+def likely(log_probs: Float[Array, "A B"], *, threshold: float) -> Bool[Array, "A B"]:
+    """Actions whose probability is more than a share of the likeliest one's: π(a|s) > τ max π(·|s)."""
+    return log_probs - log_probs.max(axis=0) > math.log(threshold) if threshold > 0 else jnp.ones_like(log_probs, bool)
+
+
+def bcq_target(
+    reward: Float[Array, " B"],
+    discount: Float[Array, " B"],
+    next_log_probs: Float[Array, "A B"],
+    next_values: Float[Array, "A B"],
+    target_values: Float[Array, "A B"],
+    *,
+    threshold: float,
+) -> Float[Array, " B"]:
+    """What Q(s, a) is drawn to, in discrete batch-constrained Q-learning.
+
+    r + γ Q'(s', a'),   a' = argmax of Q(s', ·) over the likely actions        Fujimoto et al. 2019; Algorithm 1
+
+    Q' is the target network. γ = 0 where the episode ended. A threshold of 0 lets every action be chosen.
+    """
+    allowed = jnp.where(likely(next_log_probs, threshold=threshold), next_values, -jnp.inf)
+    return reward + discount * chosen(target_values, jnp.argmax(allowed, axis=0).astype(jnp.int32))

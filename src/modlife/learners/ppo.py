@@ -1,24 +1,23 @@
 """Proximal policy optimisation, for one task or for many at once, over any domain and network."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int
 
-from modlife.domains.env import Environment, PRNGKey
+from modlife.domains.env import Environment, PRNGKey, Pytree
 from modlife.errors import InputError
 from modlife.learners import losses, rollout
 from modlife.learners.config import PPOConfig
-from modlife.learners.rollout import Actors, Pytree, Rollout
+from modlife.learners.devices import ALL, DEVICE, Devices
+from modlife.learners.replay import Transition
+from modlife.learners.rollout import Actors, Rollout
 from modlife.policies.networks import Network
 
 
@@ -45,10 +44,10 @@ class LearnerState(eqx.Module):
     updates: Int[Array, ""]
 
 
-DEVICE = "device"
-ALL, SHARED = PartitionSpec(), PartitionSpec(None, DEVICE)
-"""How arrays lie on devices: the same on all; or shares along the second axis, behind that of tasks."""
-
+SHARED = PartitionSpec(None, DEVICE)
+"""Shares along the second axis, behind that of tasks."""
+OVER_TIME = PartitionSpec(None, None, DEVICE)
+"""Shares along the third axis, behind those of tasks and time."""
 
 STATE = LearnerState(ALL, ALL, SHARED, ALL, ALL)  # pyright: ignore[reportArgumentType]  # specs in place of arrays
 
@@ -86,6 +85,11 @@ class PPO:
             )
 
     @property
+    def share(self) -> Devices:
+        """How the work is divided."""
+        return Devices(self.devices)
+
+    @property
     def optimiser(self) -> optax.GradientTransformation:
         """Adam after clipping, on all parameters as one vector (which saves a kernel per array)."""
         config = self.config
@@ -101,43 +105,29 @@ class PPO:
         actors = jax.vmap(lambda task, key: begin(task, key=key))(tasks, jax.random.split(key, len(tasks)))
         return LearnerState(params, self.optimiser.init(params), actors, structures, jnp.int32(0))
 
-    def update(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Progress]:
-        """Collects from every task, then learns from it."""
+    def update(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Transition, Progress]:
+        """Collects from every task, then learns from it; also returns what happened, axes [task, time, env, ...]."""
         key_collect, *key_epochs = jax.random.split(key, 1 + self.config.epochs)
-        state, batch, progress = self.collect(state, key=key_collect)
+        state, batch, happened, progress = self.collect(state, key=key_collect)
         for key_epoch in key_epochs:
             state = self.epoch(state, batch, key=key_epoch)
-        return state, progress
+        return state, happened, progress
 
     @partial(jax.jit, static_argnums=0)
-    def collect(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Batch, Progress]:
+    def collect(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Batch, Transition, Progress]:
         """Acts in all tasks, one after the other in one program, and estimates advantages."""
-        return self.on_devices(self.collect_share, (STATE, ALL), (STATE, SHARED, ALL))(state, key)
+        outputs = (STATE, SHARED, OVER_TIME, ALL)
+        return self.share.run(self.collect_share, (STATE, ALL), outputs)(state, key)
 
     @partial(jax.jit, static_argnums=0)
     def epoch(self, state: LearnerState, batch: Batch, *, key: PRNGKey) -> LearnerState:
         """One pass over the data in random minibatches, each with the same number of samples from every task."""
-        return self.on_devices(self.epoch_share, (STATE, SHARED, ALL), STATE)(state, batch, key)
+        return self.share.run(self.epoch_share, (STATE, SHARED, ALL), STATE)(state, batch, key)
 
-    def on_devices(self, function: Callable, inputs: Any, outputs: Any) -> Callable:
-        """The function as each device runs it on its share of the environments."""
-        if self.devices == 1:
-            return function
-        mesh = Mesh(np.array(jax.devices()[: self.devices]), (DEVICE,))
-        return jax.shard_map(function, mesh=mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
-
-    def over_devices(self, reduce: Callable, tree: Pytree) -> Pytree:
-        """A sum or mean over all devices' shares."""
-        return tree if self.devices == 1 else reduce(tree, DEVICE)
-
-    def own_key(self, key: PRNGKey) -> PRNGKey:
-        """A key of its own for each device."""
-        return key if self.devices == 1 else jax.random.fold_in(key, jax.lax.axis_index(DEVICE))
-
-    def collect_share(self, state: LearnerState, key: PRNGKey) -> tuple[LearnerState, Batch, Progress]:
+    def collect_share(self, state: LearnerState, key: PRNGKey) -> tuple[LearnerState, Batch, Transition, Progress]:
         """One device's part of `collect`."""
 
-        def one(task: tuple[Actors, Int[Array, " F"], PRNGKey]) -> tuple[Actors, Batch, Totals]:
+        def one(task: tuple[Actors, Int[Array, " F"], PRNGKey]) -> tuple[Actors, Batch, Transition, Totals]:
             actors, structure, key = task
             policy = self.network.pick(state.params, structure)
             actors, data, last_value = rollout.collect(
@@ -149,12 +139,13 @@ class PPO:
                 final_values=self.config.bootstrap_truncated,
                 key=key,
             )
-            return actors, self.batch(data, last_value), totals_of(data)
+            happened = Transition(data.observation, data.action, data.outcome.reward, data.ended)
+            return actors, self.batch(data, last_value), happened, totals_of(data)
 
-        keys = jax.random.split(self.own_key(key), len(state.structures))
-        actors, batch, totals = jax.lax.map(one, (state.actors, state.structures, keys))
+        keys = jax.random.split(self.share.own_key(key), len(state.structures))
+        actors, batch, happened, totals = jax.lax.map(one, (state.actors, state.structures, keys))
         state = eqx.tree_at(lambda s: (s.actors, s.updates), state, (actors, state.updates + 1))
-        return state, batch, self.over_devices(jax.lax.psum, totals).progress()
+        return state, batch, happened, self.share.reduce(jax.lax.psum, totals).progress()
 
     def batch(self, data: Rollout, last_value: Float[Array, " E"]) -> Batch:
         """Advantages and value targets; time and environments become one axis."""
@@ -175,7 +166,7 @@ class PPO:
     def epoch_share(self, state: LearnerState, batch: Batch, key: PRNGKey) -> LearnerState:
         """One device's part of `epoch`."""
         tasks, samples = batch.action.shape
-        keys = jax.random.split(self.own_key(key), tasks)
+        keys = jax.random.split(self.share.own_key(key), tasks)
         order = jax.vmap(lambda key: shuffle(samples, key=key))(keys)
         pieces = jnp.moveaxis(order.reshape(tasks, -1, self.config.minibatch // self.devices), 1, 0)
 
@@ -200,7 +191,7 @@ class PPO:
         zero = jax.tree.map(jnp.zeros_like, params)
         total, _ = jax.lax.scan(add, zero, (structures, batch, index))
         flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
-        return restore(self.over_devices(jax.lax.pmean, flat / len(structures)))
+        return restore(self.share.reduce(jax.lax.pmean, flat / len(structures)))
 
     def loss(self, params: Pytree, structure: Int[Array, " F"], batch: Batch) -> Float[Array, ""]:
         """Surrogate + value loss - entropy bonus on samples of one task."""

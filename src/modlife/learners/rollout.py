@@ -1,18 +1,14 @@
 """Policies at work in environments: collecting experience to learn from, and evaluating."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from modlife.domains.env import Environment, Outcome, PRNGKey, step_batch
+from modlife.domains.env import Environment, Outcome, PRNGKey, Pytree, step_batch
 from modlife.learners import losses
+from modlife.learners.acting import Rule
 from modlife.policies.networks import Network
-
-Pytree = Any
-"""Any nesting of arrays."""
 
 
 class Rollout(eqx.Module):
@@ -110,7 +106,7 @@ def evaluate(
     task: Int[Array, " F"],
     *,
     episodes: int,
-    greedy: bool,
+    rule: Rule,
     key: PRNGKey,
 ) -> Episodes:
     """Whole episodes of one task, all at once, each with a layout of its own from the key."""
@@ -121,9 +117,8 @@ def evaluate(
 
     def act(carry: tuple[Pytree, Bool[Array, " E"], Episodes], key: PRNGKey):
         states, alive, sofar = carry
-        log_probs = losses.log_softmax(network(policy, env.parts(jax.vmap(env.observe)(states))).logits)
-        drawn = losses.sample(log_probs, jax.random.uniform(key, (episodes,)))
-        action = jnp.argmax(log_probs, axis=0).astype(jnp.int32) if greedy else drawn
+        log_probs = rule(network(policy, env.parts(jax.vmap(env.observe)(states))))
+        action = losses.sample(log_probs, jax.random.uniform(key, (episodes,)))
         states, outcome = jax.vmap(env.step)(states, action)
         sofar = Episodes(
             sofar.returns + jnp.where(alive, outcome.reward, 0.0),

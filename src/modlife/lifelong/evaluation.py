@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from modlife.domains.env import Environment, PRNGKey
+from modlife.learners.acting import Rule
 from modlife.learners.rollout import Episodes, evaluate
 from modlife.policies.networks import Network
 from modlife.types import Task
@@ -48,7 +49,7 @@ def evaluate_tasks(
     structures: Sequence[tuple[int, ...]],
     *,
     episodes: int,
-    greedy: bool,
+    rule: Rule,
     key: PRNGKey,
 ) -> Evaluation:
     """Whole episodes of each task under its structure; layouts and actions follow from the key."""
@@ -60,7 +61,7 @@ def evaluate_tasks(
     keys = jax.random.split(key, padded)
     pieces = [
         evaluate_chunk(
-            env, network, episodes, greedy, params, indices[n : n + CHUNK], chosen[n : n + CHUNK], keys[n : n + CHUNK]
+            env, network, episodes, rule, params, indices[n : n + CHUNK], chosen[n : n + CHUNK], keys[n : n + CHUNK]
         )
         for n in range(0, padded, CHUNK)
     ]
@@ -73,7 +74,7 @@ def evaluate_chunk(  # one compiled call: what is static and what is data stand 
     env: Environment,
     network: Network,
     episodes: int,
-    greedy: bool,
+    rule: Rule,
     params: Any,
     tasks: Int[Array, "N F"],
     structures: Int[Array, "N F"],
@@ -84,7 +85,7 @@ def evaluate_chunk(  # one compiled call: what is static and what is data stand 
     def one(task: tuple[Int[Array, " F"], Int[Array, " F"], PRNGKey]) -> Episodes:
         indices, structure, key = task
         policy = network.pick(params, structure)
-        return evaluate(env, network, policy, indices, episodes=episodes, greedy=greedy, key=key)
+        return evaluate(env, network, policy, indices, episodes=episodes, rule=rule, key=key)
 
     return jax.lax.map(one, (tasks, structures, keys))
 

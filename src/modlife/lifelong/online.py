@@ -7,21 +7,27 @@ import numpy as np
 
 from modlife.domains.env import PRNGKey
 from modlife.learners.ppo import PPO, LearnerState
-from modlife.lifelong.loop import Report
+from modlife.learners.replay import Transition
+from modlife.lifelong.loop import Curve
 
 
-def updates(ppo: PPO, state: LearnerState, *, steps: int, key: PRNGKey) -> Iterator[tuple[LearnerState, Report]]:
+def update_count(ppo: PPO, steps: int) -> int:
     """Updates until each task has had at least this many environment steps."""
-    for number in range(-(-steps // ppo.config.batch)):
-        state, progress = ppo.update(state, key=jax.random.fold_in(key, number))
+    return -(-steps // ppo.config.batch)
+
+
+def updates(
+    ppo: PPO, learner: LearnerState, *, done: int, steps: int, key: PRNGKey, spent: int = 0
+) -> Iterator[tuple[LearnerState, Transition, Curve]]:
+    """Updates from number `done` on, until each task has had at least this many steps; `spent` went before them."""
+    for number in range(done, update_count(ppo, steps - spent)):
+        learner, happened, progress = ppo.update(learner, key=jax.random.fold_in(key, number))
         report = jax.tree.map(np.asarray, progress)
-        yield (
-            state,
-            Report(
-                (number + 1) * ppo.config.batch,
-                report.episode_return,
-                report.success,
-                report.episodes,
-                report.entropy,
-            ),
+        curve = Curve(
+            spent + (number + 1) * ppo.config.batch,
+            report.episode_return,
+            report.success,
+            report.episodes,
+            report.entropy,
         )
+        yield learner, happened, curve

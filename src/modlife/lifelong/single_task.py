@@ -1,18 +1,19 @@
 """Single-task learning (STL): a fresh network for each task, nothing shared."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 
-from modlife.domains.env import Environment, PRNGKey
+from modlife.domains.env import Environment, PRNGKey, Pytree
 from modlife.errors import InputError
+from modlife.learners.acting import Rule
 from modlife.learners.config import PPOConfig
-from modlife.learners.ppo import PPO
-from modlife.lifelong.loop import AgentState, Report, Structure
-from modlife.lifelong.online import updates
-from modlife.policies.bank import pick, place
+from modlife.learners.ppo import PPO, LearnerState
+from modlife.lifelong.loop import AgentState, Step, Structure, Work
+from modlife.lifelong.online import update_count, updates
+from modlife.policies.bank import bank_of_one, only_chain, pick, place
 from modlife.policies.networks import Modular
 from modlife.types import Task
 
@@ -27,6 +28,7 @@ class SingleTask:
     capacity: int
     """How many tasks there will be."""
     devices: int = 1
+    acting: Rule = Rule("actor")
 
     @property
     def network(self) -> Modular:
@@ -37,26 +39,45 @@ class SingleTask:
         """Fresh modules for every task."""
         return AgentState(self.network.init(key=key), met=())
 
-    def learn(self, state: AgentState, stage: tuple[Task, ...], *, key: PRNGKey) -> Iterator[tuple[AgentState, Report]]:
+    def learn(self, state: AgentState, stage: tuple[Task, ...], *, key: PRNGKey) -> Iterator[Step]:
         """Learns each task of the stage by itself."""
         for number, task in enumerate(stage):
-            before = state
-            for learnt, report in self.learn_one(before, task, key=jax.random.fold_in(key, number)):
-                state = learnt
-                yield state, report
+            if task in state.met:
+                continue
+            for step in self.learn_one(state, task, key=jax.random.fold_in(key, number)):
+                state = step[0]
+                yield step
 
-    def learn_one(self, state: AgentState, task: Task, *, key: PRNGKey) -> Iterator[tuple[AgentState, Report]]:
+    def learn_one(self, state: AgentState, task: Task, *, key: PRNGKey) -> Iterator[Step]:
         """PPO on the task's own modules."""
         key_init, key_learn = jax.random.split(key)
-        depth = len(self.env.graph.factors)
-        alone = PPO(self.env, Modular(self.env.graph, (1,) * depth, critic=1), self.ppo, self.devices)
-        own, only = jnp.full(depth, len(state.met)), jnp.zeros(depth, jnp.int32)
-        modules = jax.tree.map(lambda leaf: leaf[None], pick(state.params, own))
+        ppo, own = self.learner, jnp.full(len(self.env.graph.factors), len(state.met))
+        work = state.work or Work("online", 0, (), 0, self.begin(state, task, key=key_init))
+        last = update_count(ppo, self.steps)
+        learning = updates(ppo, work.data, done=work.number, steps=self.steps, key=key_learn)
+        for number, (learner, _, curve) in enumerate(learning, start=work.number + 1):
+            if number < last:
+                state = replace(state, work=Work("online", number, (), 0, learner))
+            else:
+                bank = place(state.params, own, only_chain(learner.params))
+                state = AgentState(bank, (*state.met, task))
+            yield state, (curve,)
+
+    @property
+    def learner(self) -> PPO:
+        """PPO on one chain of modules."""
+        alone = Modular(self.env.graph, (1,) * len(self.env.graph.factors), critic=1)
+        return PPO(self.env, alone, self.ppo, self.devices)
+
+    def begin(self, state: AgentState, task: Task, *, key: PRNGKey) -> LearnerState:
+        """The learner at the start of a task."""
+        structure = jnp.full(len(self.env.graph.factors), len(state.met))
         tasks = jnp.array([self.env.graph.indices(task)])
-        start = alone.init(modules, tasks, only[None], key=key_init)
-        for learner, report in updates(alone, start, steps=self.steps, key=key_learn):
-            bank = place(state.params, own, pick(learner.params, only))
-            yield AgentState(bank, (*state.met, task)), report
+        return self.learner.init(bank_of_one(pick(state.params, structure)), tasks, jnp.zeros_like(tasks), key=key)
+
+    def blank(self, state: AgentState, work: Work, stage: tuple[Task, ...]) -> Pytree:
+        """A learner's shapes."""
+        return jax.eval_shape(lambda key: self.begin(state, stage[0], key=key), jax.random.key(0))
 
     def structure(self, state: AgentState, task: Task) -> Structure:
         """The task's own modules."""

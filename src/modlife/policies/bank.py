@@ -27,6 +27,16 @@ def place(bank: tuple[T, ...], structure: Int[Array, " F"], modules: tuple[T, ..
     )
 
 
+def bank_of_one(modules: tuple[T, ...]) -> tuple[T, ...]:
+    """A bank that holds nothing but one chain of modules."""
+    return jax.tree.map(lambda leaf: leaf[None], modules)
+
+
+def only_chain(bank: tuple[T, ...]) -> tuple[T, ...]:
+    """The chain of modules of a bank of one."""
+    return jax.tree.map(lambda leaf: leaf[0], bank)
+
+
 def parameter_count(tree: object) -> int:
     """How many numbers a tree of arrays holds."""
     return sum(leaf.size for leaf in jax.tree.leaves(tree))

@@ -104,9 +104,10 @@ class Second(eqx.Module):
     encoder: Shallow
     join: Conv2x2
 
-    def __call__(self, view: Float[Array, "c 7 7 B"], before: Float[Array, "16 2 2 B"]) -> Float[Array, "32 B"]:
-        """Applies it to a batch."""
-        both = jnp.concatenate([before, self.encoder(view)])
+    def __call__(self, view: Float[Array, "c 7 7 B"], before: Float[Array, "..."]) -> Float[Array, "32 B"]:
+        """Applies it to a batch; what comes before may be flat."""
+        encoded = self.encoder(view)
+        both = jnp.concatenate([before.reshape(encoded.shape), encoded])
         return nn.relu(self.join(both)).reshape(DEEP, -1)
 
 
@@ -225,8 +226,21 @@ class Modular:
 
     def __call__(self, policy: tuple, parts: Mapping[str, Part]) -> Output:
         """Logits and values of a batch."""
+        return self.onward(policy, parts, None, depth=0)
+
+    def features(self, policy: tuple, parts: Mapping[str, Part], *, depth: int) -> Float[Array, "n B"]:
+        """What the modules before a depth (1 or more) make of a batch; `onward` takes it from there."""
+        before = chain(self.graph, policy[:depth], parts)
+        assert before is not None
+        return before.reshape(-1, before.shape[-1])
+
+    def onward(
+        self, policy: tuple, parts: Mapping[str, Part], features: Float[Array, "n B"] | None, *, depth: int
+    ) -> Output:
+        """Logits and values of a batch, from the features that the modules before a depth made of it."""
         *early, last = policy
-        return last(view_of(self.graph, -1, parts), chain(self.graph, early, parts))
+        before = chain(self.graph, early[depth:], parts, before=features, depth=depth)
+        return last(view_of(self.graph, -1, parts), before)
 
 
 @dataclass(frozen=True)
@@ -316,11 +330,17 @@ def stacked(modules: Sequence[eqx.Module]) -> eqx.Module:
     return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *modules)
 
 
-def chain(graph: ProblemGraph, early: Sequence[Any], parts: Mapping[str, Part]) -> Float[Array, "..."] | None:
-    """The output of all modules but the last, each applied to its view and the output before it."""
-    before = None
-    for depth, module in enumerate(early):
-        before = module(dense(view_of(graph, depth, parts)), before)
+def chain(
+    graph: ProblemGraph,
+    modules: Sequence[Any],
+    parts: Mapping[str, Part],
+    *,
+    before: Float[Array, "..."] | None = None,
+    depth: int = 0,
+) -> Float[Array, "..."] | None:
+    """The output of consecutive modules from a depth on, each applied to its view and the output before it."""
+    for here, module in enumerate(modules, start=depth):
+        before = module(dense(view_of(graph, here, parts)), before)
     return before
 
 

@@ -1,0 +1,59 @@
+"""Dividing one learner's work over several JAX devices: each does a share, and sums or means are exchanged."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxtyping import Array
+
+from modlife.domains.env import PRNGKey, Pytree
+
+DEVICE = "device"
+ALL = PartitionSpec()
+"""How an array lies on devices: the same on all."""
+
+
+@dataclass(frozen=True)
+class Devices:
+    """A fixed number of devices. With one, everything below is the plain thing."""
+
+    count: int = 1
+
+    @property
+    def mesh(self) -> Mesh:
+        """The devices in a row."""
+        return Mesh(np.array(jax.devices()[: self.count]), (DEVICE,))
+
+    def run(self, function: Callable, inputs: Any, outputs: Any) -> Callable:
+        """The function as each device runs it on its share."""
+        if self.count == 1:
+            return function
+        return jax.shard_map(function, mesh=self.mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
+
+    def reduce(self, how: Callable, tree: Pytree) -> Pytree:
+        """A sum (`jax.lax.psum`) or mean (`jax.lax.pmean`) over all devices' shares."""
+        return tree if self.count == 1 else how(tree, DEVICE)
+
+    def own_key(self, key: PRNGKey) -> PRNGKey:
+        """A key of its own for each device."""
+        return key if self.count == 1 else jax.random.fold_in(key, jax.lax.axis_index(DEVICE))
+
+    def place(self, tree: Pytree, specs: Pytree) -> Pytree:
+        """Host arrays put on the devices, each as its spec says."""
+        if self.count == 1:
+            return jax.tree.map(jax.numpy.asarray, tree)
+        return jax.tree.map(
+            lambda spec, part: jax.device_put(part, NamedSharding(self.mesh, spec)),
+            specs,
+            tree,
+            is_leaf=lambda x: isinstance(x, PartitionSpec),
+        )
+
+    def zeros(self, shape: tuple[int, ...], spec: PartitionSpec) -> Array:
+        """An array of zeros, made where it lies."""
+        where = None if self.count == 1 else NamedSharding(self.mesh, spec)
+        return jax.numpy.zeros(shape, device=where)
