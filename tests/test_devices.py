@@ -20,13 +20,13 @@ tasks = jnp.array([[0, 1, 2], [3, 2, 1]])
 state = ppo.init(network.init(key=key), tasks, tasks, key=key)
 
 # The averaged gradient of two shares is the gradient of the whole.
-_, batch, progress = ppo.collect(state, key=key)
+_, batch, _, progress = ppo.collect(state, key=key)
 one = PPO(env, network, ppo.config)
 index = jnp.tile(jnp.arange(128), (2, 1))
 whole = jax.jit(one.gradient)(state.params, tasks, batch, index)
 share = jnp.tile(jnp.arange(64), (2, 1))
 from modlife.learners.ppo import ALL, SHARED
-split = jax.jit(ppo.on_devices(lambda b: ppo.gradient(state.params, tasks, b, share), (SHARED,), ALL))(batch)
+split = jax.jit(ppo.share.run(lambda b: ppo.gradient(state.params, tasks, b, share), (SHARED,), ALL))(batch)
 jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), whole, split)
 assert progress.episodes.shape == (2,)
 
@@ -34,7 +34,7 @@ results = []
 for _ in range(2):
     again = state
     for number in range(2):
-        again, _ = ppo.update(again, key=jax.random.fold_in(key, number))
+        again, _, _ = ppo.update(again, key=jax.random.fold_in(key, number))
     results.append(again.params)
 jax.tree.map(np.testing.assert_array_equal, *results)
 assert any((a != b).any() for a, b in zip(*map(jax.tree.leaves, (results[0], state.params))))

@@ -19,6 +19,7 @@ from scipy import stats
 from modlife.domains.grid2d.spec import World
 from modlife.domains.grid2d.world import Grid2D
 from modlife.errors import InputError
+from modlife.learners.acting import Rule
 from modlife.learners.config import PPOConfig
 from modlife.learners.ppo import PPO, LearnerState, shuffle
 from modlife.learners.rollout import evaluate
@@ -37,7 +38,7 @@ def trained(probe: Probe, updates: int = 150, **options) -> Output:
     zero = jnp.zeros((1, 1), int)
     state = ppo.init(ppo.network.init(key=KEY), zero, zero, key=KEY)
     for number in range(updates):
-        state, _ = ppo.update(state, key=jax.random.fold_in(KEY, number))
+        state, _, _ = ppo.update(state, key=jax.random.fold_in(KEY, number))
     return ppo.network(state.params, {"number": jnp.array([[-1.0, 0.0, 1.0, 2.0, 3.0]])})
 
 
@@ -86,7 +87,7 @@ TINY = PPOConfig(envs=4, length=32, minibatch=64)
 
 def test_only_modules_of_the_tasks_learn_bit_for_bit():
     ppo, before = learner(["wall/red/dynamics-0", "lava/red/dynamics-2"], TINY)
-    after, _ = ppo.update(before, key=KEY)
+    after, _, _ = ppo.update(before, key=KEY)
     for factor, used in enumerate(({0, 3}, {0}, {0, 2})):
         for old, new in zip(*(jax.tree.leaves(s.params[factor]) for s in (before, after)), strict=True):
             changed = {n for n in range(4) if (np.asarray(old[n]) != np.asarray(new[n])).any()}
@@ -95,7 +96,7 @@ def test_only_modules_of_the_tasks_learn_bit_for_bit():
 
 def test_an_update_is_the_same_for_the_same_key_and_counts_itself():
     ppo, state = learner(["food/blue/dynamics-1"], TINY)
-    (once, progress), (again, _), (other, _) = (ppo.update(state, key=jax.random.key(n)) for n in (1, 1, 2))
+    (once, _, progress), (again, _, _), (other, _, _) = (ppo.update(state, key=jax.random.key(n)) for n in (1, 1, 2))
     jax.tree.map(np.testing.assert_array_equal, once.params, again.params)
     assert any((a != b).any() for a, b in zip(*map(jax.tree.leaves, (once.params, other.params)), strict=True))
     assert int(once.updates) == 1
@@ -105,7 +106,7 @@ def test_an_update_is_the_same_for_the_same_key_and_counts_itself():
 def test_the_gradient_of_tasks_is_the_mean_of_their_gradients():
     tasks = ["wall/red/dynamics-0", "floor/green/dynamics-1", "lava/blue/dynamics-2"]
     ppo, state = learner(tasks, TINY)
-    state, batch, _ = ppo.collect(state, key=KEY)
+    state, batch, _, _ = ppo.collect(state, key=KEY)
     index = jnp.tile(jnp.arange(64), (3, 1))
     whole = jax.jit(ppo.gradient)(state.params, state.structures, batch, index)
     gradient = jax.jit(jax.grad(ppo.loss))
@@ -120,7 +121,7 @@ def test_the_gradient_of_tasks_is_the_mean_of_their_gradients():
 def test_collected_data_are_consistent():
     """Log-probabilities and values are the network's own for the observations, and returns add up."""
     ppo, state = learner(["lava/green/dynamics-3"], TINY)
-    _, batch, _ = ppo.collect(state, key=KEY)
+    _, batch, _, _ = ppo.collect(state, key=KEY)
     policy = ppo.network.pick(state.params, state.structures[0])
     output = ppo.network(policy, GRID.parts(jax.tree.map(lambda leaf: leaf[0], batch.observation)))
     log_probs = jax.nn.log_softmax(output.logits, axis=0)
@@ -158,7 +159,7 @@ def test_evaluation_layouts_come_from_the_key():
     network = Modular(GRID.graph, (1, 1, 1), critic=1)
     policy = network.pick(network.init(key=KEY), jnp.zeros(3, int))
     run = jax.jit(
-        lambda key: evaluate(GRID, network, policy, jnp.array([1, 0, 0]), episodes=200, greedy=False, key=key)
+        lambda key: evaluate(GRID, network, policy, jnp.array([1, 0, 0]), episodes=200, rule=Rule("actor"), key=key)
     )
     once, again, other = run(jax.random.key(1)), run(jax.random.key(1)), run(jax.random.key(2))
     jax.tree.map(np.testing.assert_array_equal, once, again)

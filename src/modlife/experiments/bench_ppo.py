@@ -19,11 +19,11 @@ def training(world: World, task: str, *, devices: int) -> tuple[int, dict[str, C
     ppo = PPO(env, Modular(env.graph, (1, 1, 1), critic=1), PPOConfig(), devices)
     key = jax.random.key(0)
     state = ppo.init(ppo.network.init(key=key), indices, jnp.zeros_like(indices), key=key)
-    state, batch, _ = ppo.collect(state, key=key)
+    state, batch, _, _ = ppo.collect(state, key=key)
 
     def update() -> object:
         nonlocal state
-        state, progress = ppo.update(state, key=jax.random.fold_in(key, int(state.updates)))
+        state, _, progress = ppo.update(state, key=jax.random.fold_in(key, int(state.updates)))
         return jax.block_until_ready(progress)
 
     def collect() -> object:

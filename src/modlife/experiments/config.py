@@ -61,6 +61,10 @@ class LifeConfig:
             raise InputError(f"seed = {self.seed}, but a seed is 0 or more.")
         if self.only and self.tasks is not None:
             raise InputError("Give either how many tasks or which ones, not both.")
+        self.check_search()
+
+    def check_search(self) -> None:
+        """The search for structures makes sense, and leaves something of the budget."""
         if self.modules is not None and self.modules < 1:
             raise InputError(f"modules = {self.modules}, but an agent needs at least 1 per factor.")
         if self.search_episodes < 1:

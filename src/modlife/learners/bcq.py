@@ -22,6 +22,10 @@ from modlife.learners.lessons import PLACED, Lessons, Pattern, Reader, gather
 from modlife.learners.ppo import shuffle
 from modlife.learners.replay import Transition
 from modlife.policies.bank import pick
+from modlife.policies.networks import Output
+
+PIECE = 300_000
+"""Samples, about, in one call of `train`: one to two seconds on one core."""
 
 
 class BCQState(eqx.Module):
@@ -49,6 +53,22 @@ class BCQ:
         """Adam on all parameters as one vector (which saves a kernel per array)."""
         return optax.flatten(optax.adam(self.config.offline_learning_rate))
 
+    @property
+    def epoch_steps(self) -> int:
+        """Gradient steps in an epoch."""
+        return -(-self.reader.times * self.reader.envs // self.config.offline_batch)
+
+    @property
+    def steps(self) -> int:
+        """Gradient steps in all."""
+        return self.config.offline_epochs * self.epoch_steps
+
+    def steps_at_once(self, number: int, *, tasks: int) -> int:
+        """How many steps to make in one call from step `number` on: up to two seconds, an epoch, or a new target."""
+        to_epoch = self.epoch_steps - number % self.epoch_steps
+        to_target = self.config.target_period - number % self.config.target_period
+        return min(max(1, PIECE // (self.config.offline_batch * tasks)), to_epoch, to_target)
+
     @partial(jax.jit, static_argnums=0)
     def init(self, bank: tuple, structure: Int[Array, " F"]) -> BCQState:
         """A learner of the modules that a structure picks."""
@@ -75,7 +95,7 @@ class BCQ:
         key_order, key_offset = jax.random.split(devices.own_key(key))
         size = self.reader.times * lessons.rows.shape[2]
         order = shuffle(size, key=key_order)
-        order = jnp.concatenate([order, jnp.resize(order, batch)])
+        order = jnp.concatenate([order, jnp.resize(order, (batch,))])
         offset = jax.random.randint(key_offset, lessons.times.shape, 0, size)
         tasks = lessons.bounds[-1].astype(jnp.float32)
 
@@ -97,7 +117,8 @@ class BCQ:
             flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
             gradient, terms = restore(devices.reduce(jax.lax.pmean, flat / tasks))
             change, opt_state = self.optimiser.update(gradient, state.opt_state, state.own)
-            return BCQState(optax.apply_updates(state.own, change), opt_state, state.target, state.losses + terms)
+            own: tuple = optax.apply_updates(state.own, change)  # pyright: ignore[reportAssignmentType]
+            return BCQState(own, opt_state, state.target, state.losses + terms)
 
         return jax.lax.fori_loop(first, first + count, body, state)
 
@@ -113,7 +134,7 @@ class BCQ:
         features = reader.features(lessons, task, index, depth=depth)
         next_features = reader.features(lessons, task, index + envs, depth=depth)
 
-        def output(own: tuple, parts: dict, features: Array | None):
+        def output(own: tuple, parts: dict, features: Array | None) -> Output:
             policy = tuple(mine if moves else other for mine, other, moves in zip(own, frozen, pattern, strict=True))
             return reader.network.onward(policy, parts, features, depth=depth)
 
@@ -136,7 +157,12 @@ class BCQ:
 
         return jax.grad(loss, has_aux=True)(own)
 
-    def terms(self, output, sample: Transition, target: Float[Array, " B"]) -> Float[Array, " 3"]:
+    @property
+    def weights(self) -> Float[Array, " 3"]:
+        """Weights of the three terms."""
+        return jnp.array([self.config.td_weight, self.config.likelihood_weight, self.config.logit_weight])
+
+    def terms(self, output: Output, sample: Transition, target: Float[Array, " B"]) -> Float[Array, " 3"]:
         """Squared error of Q, negative log-likelihood, sum of squared logits; each the mean over a batch."""
         error = losses.chosen(output.values, sample.action) - target
         likelihood = losses.chosen(losses.log_softmax(output.logits), sample.action)

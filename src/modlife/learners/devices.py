@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-
 from jaxtyping import Array
 
 from modlife.domains.env import PRNGKey, Pytree

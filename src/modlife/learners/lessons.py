@@ -7,7 +7,7 @@ room.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -74,6 +74,8 @@ class Reader:
     """Tasks in the life."""
     times: int
     """Most time steps in a replay."""
+    envs: int
+    """Environments in a replay."""
     devices: Devices
 
     @property
@@ -87,7 +89,7 @@ class Reader:
         return patterns(len(self.network.sizes))
 
     def open(
-        self, bank: tuple, structures: list[tuple[int, ...]], replays: list[np.ndarray]
+        self, bank: tuple, structures: Sequence[tuple[int, ...]], replays: Sequence[np.ndarray]
     ) -> tuple[Lessons, list[Pattern], list[tuple[int, int]]]:
         """Lessons over those of the tasks that share a module with the last one, which is the current one.
 
@@ -118,19 +120,17 @@ class Reader:
         bounds: list[int],
     ) -> Lessons:
         """Lessons with features and target values yet to be filled in."""
-        envs = replays[0].shape[1]
-        rows = np.zeros((self.capacity, self.times + 1, envs, self.packing.words), np.uint32)
+        extent = (self.times + 1, self.envs)
+        rows = np.zeros((self.capacity, *extent, self.packing.words), np.uint32)
         table = np.zeros((self.capacity, len(self.network.sizes)), np.int32)
         times = np.zeros(self.capacity, np.int32)
         for task, (structure, replay) in enumerate(zip(structures, replays, strict=True)):
             rows[task, : len(replay)], table[task], times[task] = replay, structure, len(replay) - 1
         actions = self.network.graph.actions.size
-        values = self.devices.zeros((self.capacity, self.times + 1, envs, actions), BY_ENV)
-        features = self.devices.zeros((SLOTS, self.times + 1, envs, SLOT), BY_ENV)
         lessons = Lessons(
             rows=rows,  # pyright: ignore[reportArgumentType]  # host arrays; placed below
-            values=values,
-            features=features,
+            values=self.devices.zeros((self.capacity, *extent, actions), BY_ENV),
+            features=self.devices.zeros((SLOTS, *extent, SLOT), BY_ENV),
             bank=bank,
             structures=table,  # pyright: ignore[reportArgumentType]
             times=times,  # pyright: ignore[reportArgumentType]

@@ -90,9 +90,9 @@ def bcq_target(
 ) -> Float[Array, " B"]:
     """What Q(s, a) is drawn to, in discrete batch-constrained Q-learning.
 
-    r + γ Q'(s', a'),   a' = argmax of Q(s', ·) over the likely actions        Fujimoto et al. 2019; Algorithm 1
+    y = r + γₜ Q'(s', a'),   a' = argmax of Q(s', ·) over the likely actions        Fujimoto et al. 2019; Algorithm 1
 
-    Q' is the target network. γ = 0 where the episode ended. A threshold of 0 lets every action be chosen.
+    Q' is the target network. γₜ = 0 where the episode ended. A threshold of 0 lets every action be chosen.
     """
     allowed = jnp.where(likely(next_log_probs, threshold=threshold), next_values, -jnp.inf)
     return reward + discount * chosen(target_values, jnp.argmax(allowed, axis=0).astype(jnp.int32))

@@ -19,19 +19,17 @@ from modlife.learners.acting import Rule
 from modlife.learners.bcq import BCQ, BCQState
 from modlife.learners.config import BCQConfig, PPOConfig
 from modlife.learners.devices import Devices
-from modlife.learners.lessons import Lessons, Reader
+from modlife.learners.lessons import Reader
 from modlife.learners.ppo import PPO, LearnerState
 from modlife.learners.replay import Packing, Transition, last_rows
 from modlife.lifelong.evaluation import Evaluation, evaluate_tasks
-from modlife.lifelong.loop import AgentState, Chosen, Consolidated, Evaluated, Step, Structure, Work
+from modlife.lifelong.loop import AgentState, Chosen, Evaluated, Step, Structure, Work
+from modlife.lifelong.offline import consolidate
 from modlife.lifelong.online import update_count, updates
 from modlife.lifelong.search import search
 from modlife.policies.bank import bank_of_one, only_chain, pick, place
 from modlife.policies.networks import Modular
 from modlife.types import Task
-
-PIECE = 300_000
-"""Samples, about, in one compiled call of the offline stage: one to two seconds."""
 
 
 class Exploring(eqx.Module):
@@ -212,67 +210,25 @@ class Compositional:
     @property
     def consolidator(self) -> BCQ:
         """BCQ on the modules of one task."""
-        reader = Reader(self.env, self.network, self.capacity, self.times, Devices(self.devices))
+        reader = Reader(
+            self.env, self.network, self.capacity, self.times, envs=self.ppo.envs, devices=Devices(self.devices)
+        )
         return BCQ(reader, self.bcq, self.ppo.discount)
 
     def offline(self, state: AgentState, task: Task, *, key: PRNGKey) -> Iterator[Step]:
         """Gradient steps on the data of all tasks concerned; the bank changes when the phase ends."""
         work, bcq = state.work, self.consolidator
         assert work is not None
-        epoch_steps = -(-self.times * self.ppo.envs // self.bcq.offline_batch)
-        lessons, shared = None, []
-        for preparing in self.prepare(state):
-            lessons, shared = preparing
-            yield state, ()
-        learner: BCQState = work.data
-        number, total = work.number, self.bcq.offline_epochs * epoch_steps
-        fresh = False
-        while number < total:
-            assert lessons is not None
-            if number % self.bcq.target_period == 0:
-                learner, fresh = replace(learner, target=learner.own), False
-            if not fresh:
-                for lessons in self.revalue(lessons, shared, learner.target):
-                    yield replace(state, work=replace(work, number=number, data=learner)), ()
-                fresh = True
-            epoch, place_in_epoch = divmod(number, epoch_steps)
-            count = min(
-                max(1, PIECE // (self.bcq.offline_batch * len(shared))),
-                epoch_steps - place_in_epoch,
-                self.bcq.target_period - number % self.bcq.target_period,
-            )
-            learner = bcq.train(
-                learner, lessons, jnp.int32(place_in_epoch), jnp.int32(count), key=jax.random.fold_in(key, epoch)
-            )
-            jax.block_until_ready(learner)
-            number += count
-            reports = ()
-            if number % epoch_steps == 0:
-                td, likelihood, logits = (round(float(term) / epoch_steps, 6) for term in learner.losses)
-                reports = (Consolidated(epoch + 1, len(shared), td, likelihood, logits),)
-                learner = replace(learner, losses=jnp.zeros(3))
-            if number < total:
+        if bcq.steps == 0:
+            yield self.end_offline(state, task, work.data), ()
+            return
+        structures = [*state.structures, work.structure]
+        pieces = consolidate(bcq, state.params, structures, state.memory, work.data, done=work.number, key=key)
+        for number, learner, reports in pieces:
+            if number < bcq.steps:
                 yield replace(state, work=replace(work, number=number, data=learner)), reports
             else:
                 yield self.end_offline(state, task, learner), reports
-        if total == 0:
-            yield self.end_offline(state, task, learner), ()
-
-    def prepare(self, state: AgentState) -> Iterator[tuple[Lessons, list]]:
-        """Lessons of the tasks that share a module with the current one, features of frozen modules kept; by pieces."""
-        assert state.work is not None
-        reader = self.consolidator.reader
-        lessons, shared, todo = reader.open(state.params, [*state.structures, state.work.structure], list(state.memory))
-        yield lessons, shared
-        for task, depth in todo:
-            lessons = jax.block_until_ready(reader.keep(lessons, task, depth=depth))
-            yield lessons, shared
-
-    def revalue(self, lessons: Lessons, shared: list, target: tuple) -> Iterator[Lessons]:
-        """Lessons with the target network's values of every task, by pieces."""
-        for task, pattern in enumerate(shared):
-            lessons = jax.block_until_ready(self.consolidator.reader.value(lessons, task, target, pattern))
-            yield lessons
 
     def end_offline(self, state: AgentState, task: Task, learner: BCQState) -> AgentState:
         """The bank with the task's modules as they are now."""

@@ -25,7 +25,11 @@ class MultiTask:
     ppo: PPOConfig
     steps: int
     devices: int = 1
-    acting: Rule = Rule("actor")
+
+    @property
+    def acting(self) -> Rule:
+        """As PPO acts."""
+        return Rule("actor")
 
     def init(self, *, key: PRNGKey) -> AgentState:
         """A fresh network."""

@@ -28,12 +28,16 @@ class SingleTask:
     capacity: int
     """How many tasks there will be."""
     devices: int = 1
-    acting: Rule = Rule("actor")
 
     @property
     def network(self) -> Modular:
         """The paper's chain, with a state value as critic."""
         return Modular(self.env.graph, (self.capacity,) * len(self.env.graph.factors), critic=1)
+
+    @property
+    def acting(self) -> Rule:
+        """As PPO acts."""
+        return Rule("actor")
 
     def init(self, *, key: PRNGKey) -> AgentState:
         """Fresh modules for every task."""
