@@ -8,13 +8,21 @@ import tyro
 from modlife.errors import InputError
 
 
-def run(what: tyro.conf.Positional[Literal["env", "ppo"]], threads: int | None = None, seconds: float = 1.0) -> None:
+def run(
+    what: tyro.conf.Positional[Literal["env", "ppo", "search", "offline", "life"]],
+    threads: int | None = None,
+    seconds: float = 1.0,
+) -> None:
     """Measure speed on this machine and print one JSON object a line.
 
     `env` steps the 2-D world with random actions, observations and restarts included, at batch sizes 1 to 4096, on
     one thread and on all, and the same task on Farama's minigrid package if that is installed.
 
     `ppo` trains a single-task agent: one life on one thread, one life on all, and two lives side by side.
+
+    `search` tries all 64 structures on a task, 10 episodes each. `offline` learns from the replay of 1 to 37 tasks.
+
+    `life` lives a small life of comp-search, 6 tasks of 100,000 steps, and tells the seconds of each phase.
 
     Args:
         what: What to measure.

@@ -23,7 +23,7 @@ def run(
     Args:
         run: A run directory made by `modlife train`.
         task: Only these tasks, each as one component per factor.
-        unseen: All combinations that it never trained on (zero-shot), with the structure given.
+        unseen: All combinations that it never trained on (zero-shot), their structures by their components.
         episodes: Episodes per task, each with a layout of its own.
         acting: Act by this rule instead of the agent's own.
         seed: Layouts and actions follow from it; training used others.
@@ -33,8 +33,7 @@ def run(
 
     start_jax()
     from modlife.cli.tables import evaluation_table
-    from modlife.experiments.records import as_record
     from modlife.experiments.trained import evaluate_run
 
-    record = as_record(evaluate_run(run, task, unseen=unseen, episodes=episodes, acting=acting, seed=seed))
+    record = evaluate_run(run, task, unseen=unseen, episodes=episodes, acting=acting, seed=seed)
     print(json.dumps(record) if as_json else evaluation_table(record))

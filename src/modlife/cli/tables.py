@@ -1,6 +1,16 @@
 """Results as text for people."""
 
+from collections.abc import Sequence
 from typing import Any
+
+MOST_LINES = 24
+"""Lives with more tasks are told by their averages only."""
+
+STAGES = {
+    "zero-shot": "each task before learning it",
+    "online": "each task after learning online",
+    "offline": "each task after the offline stage",
+}
 
 
 def summary_text(summary: dict[str, Any]) -> str:
@@ -9,10 +19,30 @@ def summary_text(summary: dict[str, Any]) -> str:
         f"{summary['agent']}: {summary['tasks']} tasks x {summary['steps_per_task']:,} steps in {summary['seconds']} s",
         evaluation_line("tasks learnt", summary["seen"]),
     ]
+    for when, averages in summary.get("stages", {}).items():
+        lines.append(f"  {STAGES[when]:<35} return {averages['mean_return']:.3f}")
+    if "stages" in summary and summary["tasks"] <= MOST_LINES:
+        lines = [stages_table(summary), "", *lines]
+    if "structures" in summary and summary["structures"]["searched"]:
+        found = summary["structures"]
+        lines.append(f"  structures found as expected         {found['as_expected']} of {found['searched']}")
     if "unseen" in summary:
         lines.append(evaluation_line("unseen combinations (zero-shot)", summary["unseen"]))
     for factor, mean in summary.get("wrong_module", {}).items():
         lines.append(f"  wrong {factor + ' module':<29} return {mean:.3f}")
+    return "\n".join(lines)
+
+
+def stages_table(summary: dict[str, Any]) -> str:
+    """A line per task: its structure, and its return before learning, after each phase, and at the end of the life."""
+    names = summary["seen"]["tasks"]
+    width = max(map(len, names))
+    lines = [f"{'task':<{width}}  structure  zero-shot  online  offline  at the end"]
+    stages, structures = summary["stages"], summary["structures"]["tasks"]
+    columns = (names, *(stages[when]["return"] for when in STAGES), summary["seen"]["return"])
+    for name, zero_shot, online, offline, final in zip(*columns, strict=True):
+        numbers = f"{zero_shot:9.3f}  {online:6.3f}  {offline:7.3f}  {final:10.3f}"
+        lines.append(f"{name:<{width}}  {path_of(structures[name]):<9}  {numbers}")
     return "\n".join(lines)
 
 
@@ -32,5 +62,18 @@ def evaluation_table(record: dict[str, Any]) -> str:
     columns = (record[name] for name in ("tasks", "return", "standard_error", "success", "length"))
     for task, mean, error, success, length in zip(*columns, strict=True):
         lines.append(f"{task:<{width}}  {mean:6.3f}  {error:5.3f}  {success:7.2f}  {length:6.1f}")
+    if "structure" in record:
+        lines[0] += "  structure  expected"
+        for number, (found, expected) in enumerate(zip(record["structure"], record["expected"], strict=True), start=1):
+            lines[number] += f"  {path_of(found):<9}  {path_of(expected) if expected else 'none'}"
     lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}")
+    if "structure" in record:
+        pairs = zip(record["structure"], record["expected"], strict=True)
+        right = sum(list(found) == list(expected or ()) for found, expected in pairs)
+        lines.append(f"{right} of {len(record['tasks'])} structures as expected from the modules' first components")
     return "\n".join(lines)
+
+
+def path_of(structure: Sequence[int]) -> str:
+    """A structure as people read it."""
+    return "-".join(map(str, structure))

@@ -51,7 +51,7 @@ def resumed(config: LifeConfig, out: Path, threads: int | None) -> tuple[LifeCon
     from modlife.experiments.store import RunDirectory
 
     run = RunDirectory.open(out)
-    saved, saved_threads = run.config(), int(run.manifest()["machine"].get("threads") or 1)
+    saved, saved_threads = run.config(), run.threads()
     for field in dataclasses.fields(LifeConfig):
         given, default = getattr(config, field.name), getattr(LifeConfig(), field.name)
         if given not in (default, getattr(saved, field.name)):

@@ -6,9 +6,11 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from modlife.domains.grid2d.spec import World
@@ -89,6 +91,51 @@ def bench_ppo_here(*, threads: int, seconds: float) -> Iterator[Record]:
         }
 
 
+def bench_search(*, threads: int | None, seconds: float) -> Iterator[Record]:
+    """Environment steps per second of a structure search: all 64 structures, 10 episodes each, one thread."""
+    start_jax(threads=threads or 1)
+    from modlife.experiments.bench_offline import searching
+
+    steps, run = searching(World(), TASK)
+    record = {"bench": "search", "domain": "grid2d", "case": "64 structures x 10 episodes", "threads": threads or 1}
+    speed = rate(run, steps, seconds=seconds)
+    yield record | {"value": round(speed), "unit": "steps/s"}
+    yield record | {"value": round(steps / speed, 3), "unit": "s"}
+
+
+def bench_offline(*, threads: int | None, seconds: float) -> Iterator[Record]:
+    """Sample-passes per second of the offline stage, by the number of tasks in it."""
+    if threads is None:
+        for count in sorted({1, power_of_two(os.cpu_count() or 1)}):
+            yield from in_new_process(["offline", f"--threads={count}", f"--seconds={seconds}"])
+        return
+    start_jax(threads=threads)
+    from modlife.experiments.bench_offline import offline
+
+    for tasks, samples, run in offline(World(), devices=threads):
+        yield {
+            **{"bench": "offline", "domain": "grid2d", "case": "bcq", "tasks": tasks, "threads": threads},
+            **{"value": round(rate(run, samples, seconds=seconds)), "unit": "samples/s"},
+        }
+
+
+def bench_life(*, threads: int | None, seconds: float) -> Iterator[Record]:
+    """A whole small life of comp-search, by phase: 6 tasks of 100,000 steps; compilation included."""
+    threads = threads or 1
+    start_jax(threads=threads)
+    from modlife.experiments.config import LifeConfig
+    from modlife.experiments.life import Progress, run_life
+
+    config = LifeConfig(agent="comp-search", tasks=6, steps=100_000)
+    with tempfile.TemporaryDirectory() as folder:
+        summary = run_life(config, Path(folder) / "life", progress=Progress(), devices=threads)
+    record = {"bench": "life", "domain": "grid2d", "threads": threads, "tasks": 6, "steps": config.steps}
+    for phase, value in summary["wall_seconds"].items():
+        yield record | {"case": phase, "value": value, "unit": "s"}
+    yield record | {"case": "whole", "value": summary["seconds"], "unit": "s"}
+    yield record | {"case": "whole", "value": summary["steps_per_second"], "unit": "steps/s"}
+
+
 def bench_minigrid(*, seconds: float) -> Record:
     """The same task on Farama's minigrid, one environment, seven channels."""
     record: Record = {"bench": "env", "domain": "grid2d", "case": "minigrid", "batch": 1, "threads": 1}
@@ -128,4 +175,10 @@ def rate(run: Callable[[], object], steps: int, *, seconds: float) -> float:
     return statistics.median(rates)
 
 
-BENCHES = {"env": bench_env, "ppo": bench_ppo}
+BENCHES = {
+    "env": bench_env,
+    "ppo": bench_ppo,
+    "search": bench_search,
+    "offline": bench_offline,
+    "life": bench_life,
+}

@@ -26,6 +26,8 @@ KEEP = 2
 """The newest checkpoints that are kept, besides one per stage."""
 NUMBER = re.compile(r"\d{8}")
 CHECKSUM = re.compile(r"[0-9a-f]{64}")
+PHASES = ("structure", "online", "offline", "evaluation")
+"""What a life spends its time on."""
 
 STATE, INDEX = "state.safetensors", "checkpoint.json"
 
@@ -49,7 +51,7 @@ class Description:
     """Length of the metrics file that belongs to this state, and its checksum."""
     metrics_sha256: str
     wall_seconds: tuple[float, ...]
-    """Spent so far on each of `life.PHASES`."""
+    """Spent so far on each of `PHASES`."""
     cpu_seconds: tuple[float, ...]
     peak_megabytes: float
 
@@ -162,8 +164,14 @@ class Checkpoints:
     def sweep(self) -> None:
         """Removes what killed writers left behind."""
         for folder in (self.folder, self.replay):
+            if folder.is_symlink():
+                raise InputError(f"'{folder}' is a link, not a directory of the run.")
+        for folder in (self.folder.parent, self.folder, self.replay):
             for path in folder.glob(f"*{ASIDE}") if folder.is_dir() else ():
-                self.disk.remove(path)
+                try:
+                    self.disk.remove(path)
+                except OSError as error:
+                    raise save_error(path, error) from error
 
     def verify(self, folder: Path, *, replay: bool = True) -> tuple[Index, bytes]:
         """A checkpoint's index and the bytes of its arrays, every byte checked; says which file is damaged, and how."""
@@ -177,19 +185,17 @@ class Checkpoints:
                 checked_bytes(self.replay_path(file), file)
         return index, state
 
-    def arrays(self, index: Index, state: bytes) -> tuple[dict[str, np.ndarray], tuple[np.ndarray, ...]]:
+    def arrays(self, folder: Path, index: Index, state: bytes) -> tuple[dict[str, np.ndarray], tuple[np.ndarray, ...]]:
         """The arrays of a verified checkpoint: by name, and the replay of each task."""
-        from safetensors.numpy import load
-
         memory = []
         for file in index.replay:
             path = self.replay_path(file)
-            rows = load(checked_bytes(path, file)).get("rows")
+            rows = loaded(path, checked_bytes(path, file)).get("rows")
             if rows is None or rows.ndim != 3 or rows.dtype != np.uint32:
                 raise InputError(f"'{path}' holds no replay rows.")
             self.written.append((rows, file))
             memory.append(rows)
-        return load(state), tuple(memory)
+        return loaded(folder / STATE, state), tuple(memory)
 
 
 def named_arrays(tree: Any) -> dict[str, np.ndarray]:
@@ -197,7 +203,7 @@ def named_arrays(tree: Any) -> dict[str, np.ndarray]:
     import jax
 
     return {
-        jax.tree_util.keystr(path): np.ascontiguousarray(leaf)
+        jax.tree_util.keystr(path): np.asarray(leaf, order="C")  # ascontiguousarray gives scalars an axis
         for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
     }
 
@@ -221,22 +227,33 @@ def filled(template: Any, arrays: dict[str, np.ndarray], *, where: str) -> Any:
     return jax.tree.unflatten(structure, [jnp.asarray(arrays[name]) for name in names])
 
 
+def loaded(path: Path, data: bytes) -> dict[str, np.ndarray]:
+    """The arrays in a file's bytes, which may be anything, though with the right checksum."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        return load(data)
+    except (SafetensorError, KeyError, ValueError) as error:  # no such file, a type that NumPy has not, a wrong shape
+        raise InputError(f"'{path}' holds no arrays that can be read ({error}).") from error
+
+
 def sealed(body: dict[str, Any]) -> bytes:
     """JSON with a checksum of its own."""
     return json.dumps({"sha256": sha256(canonical(body)), "body": body}, indent=1).encode() + b"\n"
 
 
 def unsealed(path: Path) -> dict[str, Any]:
-    """The body of sealed JSON, if its checksum is right."""
+    """The body of sealed JSON, if its checksum is right, and every byte as `sealed` writes it."""
     data = read_regular(path)
     try:
         outer = json.loads(data)
-    except ValueError as error:
+        body = outer.get("body") if isinstance(outer, dict) else None
+        if isinstance(body, dict) and data == sealed(body):
+            return body
+    except (ValueError, RecursionError) as error:
         raise InputError(f"'{path}' is damaged: it is not JSON ({error}).") from error
-    body = outer.get("body") if isinstance(outer, dict) else None
-    if not isinstance(body, dict) or outer.get("sha256") != sha256(canonical(body)):
-        raise InputError(f"'{path}' is damaged: its checksum is wrong.")
-    return body
+    raise InputError(f"'{path}' is damaged: its checksum is wrong.")
 
 
 def canonical(body: dict[str, Any]) -> bytes:

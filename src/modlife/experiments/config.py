@@ -3,7 +3,7 @@
 import dataclasses
 import types
 import typing
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal
 
 from modlife.domains import curricula
@@ -138,6 +138,9 @@ def from_json(kind: type, data: Any, *, where: str = "config") -> Any:
     for name in data:
         if name not in hints:
             raise unknown(f"field in {where}", name, hints)
+    for one in dataclasses.fields(kind):
+        if one.name not in data and one.default is MISSING and one.default_factory is MISSING:
+            raise InputError(f"{where} has no field '{one.name}'.")
     return kind(**{name: checked(hints[name], value, where=f"{where}.{name}") for name, value in data.items()})
 
 

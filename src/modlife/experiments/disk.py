@@ -17,7 +17,7 @@ class Disk:
 
     def write(self, path: Path, data: bytes) -> None:
         """A new file, synced. It may be torn if this fails, so it is written under a name that nobody reads."""
-        with path.open("wb") as file:
+        with path.open("xb") as file:  # never through a link that somebody put there
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -94,10 +94,11 @@ def read_regular(path: Path, *, size: int | None = None) -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror}.") from error
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise InputError(f"'{path}' is not a plain file.")
     with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"'{path}' is not a plain file.")
         if size is not None and status.st_size != size:
             raise InputError(f"'{path}' has {status.st_size} bytes instead of {size}.")
         return file.read()

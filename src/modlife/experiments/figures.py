@@ -1,20 +1,14 @@
 """Figures, one function each: run directories in, a picture and a table of its numbers out."""
 
-import csv
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from modlife.errors import InputError
-from modlife.experiments.store import RunDirectory, read_json
-
-LABELS = {"stl": "STL", "mtl": "MTL modular", "mtl-monolithic": "MTL monolithic", "mtl-chain": "MTL chain"}
-COLOURS = {"stl": "#777777", "mtl": "#1f6fb4", "mtl-monolithic": "#d1495b", "mtl-chain": "#e8a33d"}
+from modlife.experiments.figure_3 import figure_3
+from modlife.experiments.results import COLOURS, LABELS, Life, mean_and_error, read_lives, row, save
 
 RELEASED_STEPS = (50, 100, 200, 300, 500, 700, 1000)
 RELEASED = {
@@ -24,49 +18,6 @@ RELEASED = {
     "food/green/dynamics-2": (0.161, 0.471, 0.751, 0.787, 0.766, 0.801, 0.832),
 }
 """Training return of the authors' released code, measured with one seed, at thousands of steps."""
-
-
-@dataclass(frozen=True)
-class Life:
-    """What a finished run directory says."""
-
-    agent: str
-    tasks: int
-    seed: int
-    summary: dict[str, Any]
-    steps: Float[np.ndarray, " update"]
-    curves: Float[np.ndarray, "task update"]
-    """Training return of each task."""
-    names: tuple[str, ...]
-
-
-def read_life(path: Path) -> Life:
-    """Reads one run directory."""
-    run = RunDirectory.open(path)
-    if not (path / "summary.json").is_file():
-        raise InputError(f"'{path}' has no summary.json: its life did not end.")
-    summary = read_json(path / "summary.json")
-    stages: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for record in run.metrics():
-        if record["kind"] == "curve":
-            stages[record["stage"]].append(record)
-    curves = [np.array([r["return"] for r in records], float).T for _, records in sorted(stages.items())]
-    steps = np.array([record["steps"] for record in stages[0]], float)
-    names = tuple(summary["seen"]["tasks"])
-    return Life(summary["agent"], summary["tasks"], summary["seed"], summary, steps, np.concatenate(curves), names)
-
-
-def read_lives(paths: Sequence[Path]) -> list[Life]:
-    """Reads run directories; at least one."""
-    if not paths:
-        raise InputError("A figure needs at least one run directory.")
-    return [read_life(path) for path in paths]
-
-
-def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard error over seeds; the error of a single seed is not known."""
-    data = np.array(values, float)
-    return float(data.mean()), float(data.std(ddof=1) / np.sqrt(len(data))) if len(data) > 1 else float("nan")
 
 
 def by_agent_and_tasks(lives: Sequence[Life]) -> dict[tuple[str, int], list[Life]]:
@@ -177,22 +128,4 @@ def figure_stl(paths: Sequence[Path], out: Path) -> None:
     save(figure, rows, out)
 
 
-def row(what: str, agent: str, tasks: int, seeds: int, value: float, **more: float | int) -> dict[str, Any]:
-    """A line of a figure's table."""
-    return {"what": what, "agent": agent, "tasks": tasks, "seeds": seeds, "steps": more.get("steps", "")} | {
-        "value": round(value, 4),
-        "standard_error": round(more["error"], 4) if not np.isnan(more.get("error", np.nan)) else "",
-    }
-
-
-def save(figure: Any, rows: list[dict[str, Any]], out: Path) -> None:
-    """Writes the picture and, beside it, its numbers."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=110)
-    with out.with_suffix(".csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-FIGURES = {"fig2": figure_2, "stl": figure_stl}
+FIGURES = {"fig2": figure_2, "fig3": figure_3, "stl": figure_stl}

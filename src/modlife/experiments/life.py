@@ -12,12 +12,12 @@ import numpy as np
 
 from modlife.errors import InputError
 from modlife.experiments.agents import build
-from modlife.experiments.checkpoints import Description
+from modlife.experiments.checkpoints import PHASES, Description
 from modlife.experiments.config import LifeConfig
 from modlife.experiments.records import as_record, record_of
 from modlife.experiments.restore import newest, tree_of
 from modlife.experiments.store import RunWriter
-from modlife.lifelong.compositional import Compositional
+from modlife.lifelong.compositional import Compositional, expected_or_none
 from modlife.lifelong.evaluation import evaluate_tasks, wrong_structures
 from modlife.lifelong.loop import Agent, AgentState, Chosen, Moment, evaluate_agent, live
 from modlife.lifelong.multi_task import MultiTask
@@ -25,9 +25,6 @@ from modlife.policies.networks import Monolithic
 
 FINAL = 10
 """The evaluation at the end has this many times the episodes of those on the way."""
-
-PHASES = ("structure", "online", "offline", "evaluation")
-"""What a life spends its time on."""
 
 
 class Progress:
@@ -101,7 +98,7 @@ class Life:
 
     def resume(self) -> Moment | None:
         """Where the life stands; None if it was killed before anything was saved."""
-        if not self.run.checkpoints.folder.exists():
+        if not self.run.checkpoints.numbers():
             if any(True for _ in self.run.metrics()):
                 raise InputError(f"'{self.run.path}' has metrics but no checkpoints: they are missing.")
             return None
@@ -241,16 +238,12 @@ def stage_averages(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 def structures_found(agent: Compositional, state: AgentState) -> dict[str, Any]:
     """Each task's structure, and how many searched ones are those that the modules' first components suggest."""
-    first = min(agent.network.sizes) if agent.searches else 0
-    right = []
-    for task, structure in list(zip(state.met, state.structures, strict=True))[first:]:
-        try:
-            right.append(structure == agent.expected_structure(state, task))
-        except InputError:  # no module was made for one of its components
-            right.append(False)
+    pairs = list(zip(state.met, state.structures, strict=True))
+    searched = pairs[min(agent.network.sizes) :] if agent.searches else []
+    right = [structure == expected_or_none(agent, state, task) for task, structure in searched]
     return {
-        "tasks": {str(task): list(structure) for task, structure in zip(state.met, state.structures, strict=True)},
-        "searched": len(right) if agent.searches else 0,
+        "tasks": {str(task): list(structure) for task, structure in pairs},
+        "searched": len(right),
         "as_expected": sum(right),
     }
 

@@ -15,6 +15,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import socket
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from modlife import __version__
 from modlife.errors import InputError, StoreError
 from modlife.experiments.checkpoints import Checkpoints
 from modlife.experiments.config import LifeConfig, from_json, to_json
-from modlife.experiments.disk import ASIDE, Disk, read_regular, replace_file, save_error
+from modlife.experiments.disk import ASIDE, Disk, clear, read_regular, replace_file, save_error
 
 SCHEMA = 1
 """Version of the run directory's layout."""
@@ -60,16 +61,25 @@ class RunDirectory:
         """The config of the life, checked."""
         return from_json(LifeConfig, self.manifest().get("config"), where=f"{self.path}/manifest.json: config")
 
+    def threads(self) -> int:
+        """The number of threads that the life runs on."""
+        machine = self.manifest().get("machine")
+        threads = machine.get("threads") if isinstance(machine, dict) else None
+        if threads is not None and not (isinstance(threads, str) and re.fullmatch("[1-9][0-9]{0,3}", threads)):
+            raise InputError(f"'{self.path}/manifest.json' has {threads!r} for the number of threads.")
+        return int(threads or 1)
+
     def metrics(self) -> Iterator[dict[str, Any]]:
         """The records so far; a last line that was torn by a kill is left out."""
-        for line in (self.path / "metrics.jsonl").read_text().splitlines(keepends=True):
-            if line.endswith("\n"):
-                yield json.loads(line)
+        path = self.path / "metrics.jsonl"
+        for line in read_regular(path).splitlines(keepends=True):
+            if line.endswith(b"\n"):
+                yield parsed(path, line)
 
     def summary(self) -> dict[str, Any] | None:
         """What the life came to, if it has ended."""
         path = self.path / "summary.json"
-        return read_json(path) if path.exists() else None
+        return read_json(path) if path.exists() or path.is_symlink() else None
 
 
 class RunWriter(RunDirectory):
@@ -85,14 +95,16 @@ class RunWriter(RunDirectory):
         """A new run directory with its manifest; it must not exist yet. It appears whole or not at all."""
         if path.exists():
             raise InputError(f"'{path}' exists already; go on with it by --resume, choose another --out, or remove it.")
-        path.parent.mkdir(parents=True, exist_ok=True)
         aside, disk = path.with_name(f"{path.name}.{os.getpid()}{ASIDE}"), disk or Disk()
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             disk.make(aside)
             disk.write(aside / "manifest.json", as_json(manifest(config)))
             disk.write(aside / "metrics.jsonl", b"")
+            disk.sync(aside)
             disk.rename(aside, path)
         except OSError as error:
+            clear(disk, aside)
             raise save_error(path, error) from error
         return RunWriter(path, disk)
 
@@ -149,15 +161,22 @@ class RunWriter(RunDirectory):
 
 def locked(path: Path) -> int:
     """The lock on a run directory, held until its handle is closed or the process ends."""
-    handle = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        handle = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    except OSError as error:
+        raise save_error(path / "lock", error) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         holder = os.read(handle, 200).decode(errors="replace").strip()
         os.close(handle)
         raise StoreError(f"'{path}' is being written by another process ({holder}).") from error
-    os.ftruncate(handle, 0)
-    os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+    except OSError as error:
+        os.close(handle)
+        raise save_error(path / "lock", error) from error
     return handle
 
 
@@ -168,9 +187,14 @@ def as_json(data: Any) -> bytes:
 
 def read_json(path: Path) -> Any:
     """Reads a file, or says in one sentence that it is damaged."""
+    return parsed(path, read_regular(path))
+
+
+def parsed(path: Path, data: bytes) -> Any:
+    """What JSON of a file says."""
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"'{path}' cannot be read: {error}.") from error
 
 

@@ -10,11 +10,12 @@ import jax.numpy as jnp
 
 from modlife.errors import InputError
 from modlife.experiments.agents import build
+from modlife.experiments.records import as_record
 from modlife.experiments.restore import newest
 from modlife.experiments.store import RunDirectory
 from modlife.learners import losses
 from modlife.learners.config import Acting
-from modlife.lifelong.evaluation import Evaluation
+from modlife.lifelong.compositional import Compositional, expected_or_none
 from modlife.lifelong.loop import Agent, AgentState, evaluate_agent
 from modlife.types import Task
 
@@ -35,8 +36,12 @@ def load(path: Path) -> tuple[Agent, AgentState]:
 
 def evaluate_run(
     path: Path, names: tuple[str, ...], *, unseen: bool, episodes: int, acting: Acting | None, seed: int
-) -> Evaluation:
-    """The agent of a run directory on tasks it learnt, on named ones, or on all unseen ones."""
+) -> dict[str, Any]:
+    """The agent of a run directory on tasks it learnt, on named ones, or on all unseen ones, as a record.
+
+    Where the agent found structures by itself, the record has them, and those that its modules' first components
+    suggest.
+    """
     if episodes < 2:
         raise InputError(f"episodes = {episodes}, but an evaluation needs at least 2.")
     if names and unseen:
@@ -46,13 +51,20 @@ def evaluate_run(
     tasks = tuple(graph.parse(name) for name in names) or state.met
     if unseen:
         tasks = tuple(task for task in graph.tasks if task not in state.met)
+        if isinstance(agent, Compositional):
+            tasks = tuple(task for task in tasks if expected_or_none(agent, state, task) is not None)
         if not tasks:
-            raise InputError(f"The agent of '{path}' has learnt all {graph.task_count} tasks: none is unseen.")
+            raise InputError(f"The agent of '{path}' has no unseen task whose components it has met.")
     key = jax.random.fold_in(jax.random.key(seed), EVALUATION)
     rule = agent.acting if acting is None else replace(agent.acting, name=acting)
     if rule.needs_q and not has_q(agent):
         raise InputError(f"Acting by '{rule.name}' takes a critic with a value per action, which this agent has not.")
-    return evaluate_agent(agent, state, tasks, episodes=episodes, rule=rule, key=key)
+    evaluation = evaluate_agent(agent, state, tasks, episodes=episodes, rule=rule, key=key)
+    record = {**as_record(evaluation), "acting": rule.name}
+    if isinstance(agent, Compositional):
+        record["structure"] = [list(structure) for structure in evaluation.structures]
+        record["expected"] = [expected_or_none(agent, state, task) for task in tasks]
+    return record
 
 
 def has_q(agent: Agent) -> bool:

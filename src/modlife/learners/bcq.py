@@ -97,7 +97,7 @@ class BCQ:
         order = shuffle(size, key=key_order)
         order = jnp.concatenate([order, jnp.resize(order, (batch,))])
         offset = jax.random.randint(key_offset, lessons.times.shape, 0, size)
-        tasks = lessons.bounds[-1].astype(jnp.float32)
+        tasks = lessons.count.astype(jnp.float32)
 
         def index(step: Array, task: Array) -> Int[Array, " B"]:
             """Every task goes through its rows in the same random order, each from another place on."""
@@ -106,14 +106,16 @@ class BCQ:
             return jnp.floor(drawn.astype(jnp.float32) * share).astype(jnp.int32)
 
         def body(step: Array, state: BCQState) -> BCQState:
+            def add(task: Array, total: tuple) -> tuple:
+                # What a switch takes is in memory: inside other operations, each use would look the modules up again.
+                frozen = pick(lessons.bank, lessons.structures[task])
+                branches = [partial(self.gradient, pattern=pattern) for pattern in self.reader.patterns]
+                at = index(step, task)
+                gradient = jax.lax.switch(lessons.patterns[task], branches, state.own, frozen, lessons, task, at)
+                return jax.tree.map(jnp.add, total, gradient)
+
             total = (jax.tree.map(jnp.zeros_like, state.own), jnp.zeros(3))
-            for number, pattern in enumerate(self.reader.patterns):
-
-                def add(task: Array, total: tuple, pattern: Pattern = pattern) -> tuple:
-                    gradient = self.gradient(state.own, lessons, task, index(step, task), pattern=pattern)
-                    return jax.tree.map(jnp.add, total, gradient)
-
-                total = jax.lax.fori_loop(lessons.bounds[number], lessons.bounds[number + 1], add, total)
+            total = jax.lax.fori_loop(0, lessons.count, add, total)
             flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
             gradient, terms = restore(devices.reduce(jax.lax.pmean, flat / tasks))
             change, opt_state = self.optimiser.update(gradient, state.opt_state, state.own)
@@ -123,13 +125,15 @@ class BCQ:
         return jax.lax.fori_loop(first, first + count, body, state)
 
     def gradient(
-        self, own: tuple, lessons: Lessons, task: Array, index: Int[Array, " B"], *, pattern: Pattern
+        self, own: tuple, frozen: tuple, lessons: Lessons, task: Array, index: Int[Array, " B"], *, pattern: Pattern
     ) -> tuple[tuple, Float[Array, " 3"]]:
-        """The gradient of a task's loss by the current task's modules, and the terms of the loss."""
+        """The gradient of a task's loss by the current task's modules, and the terms of the loss.
+
+        `frozen` are the task's modules in the bank; those that the pattern says are its own move instead.
+        """
         reader, depth = self.reader, pattern.index(True)
         envs = lessons.rows.shape[2]
         sample, after = (reader.samples(lessons, task, at) for at in (index, index + envs))
-        frozen = pick(lessons.bank, lessons.structures[task])
         parts, next_parts = reader.parts(sample), reader.parts(after)
         features = reader.features(lessons, task, index, depth=depth)
         next_features = reader.features(lessons, task, index + envs, depth=depth)

@@ -1,7 +1,7 @@
 """The data of an offline stage: the replay of the tasks that share a module with the current one.
 
 Shapes are the same all life long, however many tasks there are, so nothing is compiled anew as tasks accumulate.
-Tasks are sorted by their *pattern*: which of their modules are the current task's, and so move. Modules that stand
+A task has a *pattern*: which of its modules are the current task's, and so move. Modules that stand
 before the first moving one give constant features, which are computed once per stage and kept, as far as there is
 room.
 """
@@ -36,7 +36,7 @@ Pattern = tuple[bool, ...]
 
 
 def patterns(depth: int) -> tuple[Pattern, ...]:
-    """All patterns with at least one moving module, grouped by the first that moves."""
+    """All patterns with at least one moving module, in the order of the first that moves."""
     return tuple(sorted((p for p in itertools.product((False, True), repeat=depth) if any(p)), reverse=True))
 
 
@@ -54,14 +54,16 @@ class Lessons(eqx.Module):
     """Time steps in each task's replay."""
     slots: Int[Array, " task"]
     """Where each task's features lie; -1 where they are computed when needed."""
-    bounds: Int[Array, " pattern_plus_1"]
-    """Tasks of pattern number p are those from bounds[p] to bounds[p + 1]."""
+    patterns: Int[Array, " task"]
+    """The number of each task's pattern."""
+    count: Int[Array, ""]
+    """How many tasks there are."""
 
 
 BY_ENV, SHARED = PartitionSpec(None, None, DEVICE), PartitionSpec(None, DEVICE)
 """Shares along the axis of environments, of arrays with and without an axis of tasks."""
 
-PLACED = Lessons(BY_ENV, BY_ENV, BY_ENV, *[ALL] * 5)  # pyright: ignore[reportArgumentType]  # specs for arrays
+PLACED = Lessons(BY_ENV, BY_ENV, BY_ENV, *[ALL] * 6)  # pyright: ignore[reportArgumentType]  # specs for arrays
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,7 @@ class Reader:
         """
         current = structures[-1]
         shared = [tuple(a == b for a, b in zip(s, current, strict=True)) for s in structures]
-        order = sorted((n for n, p in enumerate(shared) if any(p)), key=lambda n: self.patterns.index(shared[n]))
-        numbers = [self.patterns.index(shared[n]) for n in order]
-        bounds = [sum(number < p for number in numbers) for p in range(len(self.patterns) + 1)]
+        order = [n for n, pattern in enumerate(shared) if any(pattern)]
         slots, todo, free = np.full(self.capacity, -1, np.int32), [], 0
         for task, n in enumerate(order):
             depth = shared[n].index(True)
@@ -108,7 +108,8 @@ class Reader:
             if depth and free + need <= SLOTS:
                 slots[task], free = free, free + need
                 todo.append((task, depth))
-        lessons = self.lessons(bank, [structures[n] for n in order], [replays[n] for n in order], slots, bounds)
+        kinds = [self.patterns.index(shared[n]) for n in order]
+        lessons = self.lessons(bank, [structures[n] for n in order], [replays[n] for n in order], slots, kinds)
         return lessons, [shared[n] for n in order], todo
 
     def lessons(
@@ -117,7 +118,7 @@ class Reader:
         structures: list[tuple[int, ...]],
         replays: list[np.ndarray],
         slots: np.ndarray,
-        bounds: list[int],
+        kinds: list[int],
     ) -> Lessons:
         """Lessons with features and target values yet to be filled in."""
         extent = (self.times + 1, self.envs)
@@ -135,7 +136,8 @@ class Reader:
             structures=table,  # pyright: ignore[reportArgumentType]
             times=times,  # pyright: ignore[reportArgumentType]
             slots=slots,  # pyright: ignore[reportArgumentType]
-            bounds=np.array(bounds, np.int32),  # pyright: ignore[reportArgumentType]
+            patterns=np.pad(np.array(kinds, np.int32), (0, self.capacity - len(kinds))),  # pyright: ignore[reportArgumentType]
+            count=np.int32(len(kinds)),  # pyright: ignore[reportArgumentType]
         )
         return self.devices.place(lessons, PLACED)
 

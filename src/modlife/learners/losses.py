@@ -76,7 +76,9 @@ def sample(log_probs: Float[Array, "A B"], uniform: Float[Array, " B"]) -> Int[A
 
 def likely(log_probs: Float[Array, "A B"], *, threshold: float) -> Bool[Array, "A B"]:
     """Actions whose probability is more than a share of the likeliest one's: π(a|s) > τ max π(·|s)."""
-    return log_probs - log_probs.max(axis=0) > math.log(threshold) if threshold > 0 else jnp.ones_like(log_probs, bool)
+    if threshold == 0:
+        return jnp.ones_like(log_probs, bool)
+    return log_probs - log_probs.max(axis=0, keepdims=True) > math.log(threshold)
 
 
 def bcq_target(

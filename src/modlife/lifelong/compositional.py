@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from modlife.domains.env import Environment, PRNGKey, Pytree
 from modlife.errors import InputError
@@ -122,14 +121,10 @@ class Compositional:
 
     def expected_structure(self, state: AgentState, task: Task) -> Structure:
         """For each factor, the first module that was first used for the task's component."""
-        owners = module_components(state)
-        found = []
-        for depth, component in enumerate(task.components):
-            modules = [module for (at, module), owner in owners.items() if at == depth and owner == component]
-            if not modules:
-                raise InputError(f"No module was made for '{component}', so '{task}' has no structure yet.")
-            found.append(min(modules))
-        return tuple(found)
+        found = expected_or_none(self, state, task)
+        if found is None:
+            raise InputError(f"No module was made for some component of '{task}', so it has no structure yet.")
+        return found
 
     # Online
 
@@ -251,12 +246,14 @@ class Compositional:
         """Shapes of the learner of either phase."""
         if work.phase == "offline":
             return jax.eval_shape(lambda bank: self.consolidator.init(bank, jnp.array(work.structure)), state.params)
-        learner = jax.eval_shape(
-            lambda key: self.begin(state.params, stage[0], work.structure, key=key), jax.random.key(0)
-        )
         kept = max(0, work.number - self.first_kept(work.spent))
-        piece = jax.ShapeDtypeStruct((self.ppo.length, self.ppo.envs, Packing.of(self.env).words), np.uint32)
-        return Exploring(learner, (piece,) * kept)  # pyright: ignore[reportArgumentType]  # shapes for arrays
+        extent = (self.ppo.length, self.ppo.envs, Packing.of(self.env).words)
+
+        def exploring(key: PRNGKey) -> Exploring:
+            learner = self.begin(state.params, stage[0], work.structure, key=key)
+            return Exploring(learner, (jnp.zeros(extent, jnp.uint32),) * kept)
+
+        return jax.eval_shape(exploring, jax.random.key(0))
 
 
 observe_all = jax.jit(lambda env, states: jax.vmap(env.observe)(states), static_argnums=0)
@@ -269,3 +266,16 @@ def module_components(state: AgentState) -> dict[tuple[int, int], str]:
         for depth, module in enumerate(structure):
             owners.setdefault((depth, module), task.components[depth])
     return owners
+
+
+def expected_or_none(agent: Compositional, state: AgentState, task: Task) -> Structure | None:
+    """The structure that the modules' first components suggest; None if there is no module for a component."""
+    if not agent.searches:
+        return agent.env.graph.indices(task)
+    owners, found = module_components(state), []
+    for depth, component in enumerate(task.components):
+        modules = [module for (at, module), owner in owners.items() if at == depth and owner == component]
+        if not modules:
+            return None
+        found.append(min(modules))
+    return tuple(found)

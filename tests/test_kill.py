@@ -1,0 +1,291 @@
+"""Lives that are killed, told to stop, or run out of disk: real processes. Whatever happens, the results are the same.
+
+The life is as small as one with all stages can be: two tasks with fresh modules, one whose structure is searched. It
+saves at every step. All processes share one cache of compiled programs, so that only the first has to compile.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from modlife.experiments.store import RunDirectory
+
+pytestmark = pytest.mark.timeout(900)
+
+KILLS = 25
+LIFE = [
+    *("--agent", "comp-search", "--modules", "2", "--tasks", "3", "--steps", "1000", "--seed", "0"),
+    *("--envs", "4", "--length", "32", "--minibatch", "64", "--search-episodes", "1", "--episodes", "4"),
+    *("--replay-size", "256", "--offline-epochs", "3", "--offline-batch", "64", "--target-period", "3"),
+]
+
+
+@dataclass(frozen=True)
+class Home:
+    """A folder with the life that was never interrupted, and the environment that its processes have."""
+
+    folder: Path
+
+    @property
+    def reference(self) -> Path:
+        return self.folder / "reference"
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        cache = {"XDG_CACHE_HOME": str(self.folder / "cache")}
+        return subprocess.Popen(
+            [sys.executable, "-m", "modlife", "train", "--save-every", "0", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | cache,
+        )
+
+    def begin(self, out: Path) -> subprocess.Popen[str]:
+        return self.start(*LIFE, "--out", str(out))
+
+    def go_on(self, out: Path) -> subprocess.Popen[str]:
+        return self.start("--resume", "--out", str(out))
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """One for all the workers of pytest-xdist: the first makes it, the others wait."""
+    base = tmp_path_factory.getbasetemp()
+    home = Home((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kill")
+    home.folder.mkdir(exist_ok=True)
+    with (home.folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not home.reference.exists():
+            assert ended(home.begin(home.reference)).code == 0
+    return home
+
+
+@dataclass(frozen=True)
+class End:
+    """How a process ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def ended(process: subprocess.Popen[str]) -> End:
+    out, err = process.communicate(timeout=600)
+    assert "Traceback" not in err, err
+    return End(process.returncode, out, err)
+
+
+def killed(process: subprocess.Popen[str]) -> End:
+    """Kills it, if it has not ended."""
+    process.kill()
+    return ended(process)
+
+
+@contextlib.contextmanager
+def living(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """None is left when a test fails."""
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            killed(process)
+
+
+def newest(run: Path) -> int:
+    return max(RunDirectory(run).checkpoints.numbers(), default=-1)
+
+
+def phase(run: Path) -> str | None:
+    """What the newest checkpoint says the life was in the middle of; None before there is one."""
+    with contextlib.suppress(OSError):  # the life goes on, and may remove it now
+        index = json.loads((run / f"checkpoints/{newest(run):08d}/checkpoint.json").read_text())
+        return index["body"]["description"]["phase"]
+    return None
+
+
+def wait_for(process: subprocess.Popen[str], happened: Callable[[], bool]) -> None:
+    """Until it happened, or the process ended."""
+    while process.poll() is None and not happened():
+        time.sleep(0.003)
+
+
+def assert_newest_is_intact(run: Path) -> None:
+    checkpoints = RunDirectory(run).checkpoints
+    index, _ = checkpoints.verify(checkpoints.path(newest(run)))
+    assert (run / "metrics.jsonl").stat().st_size >= index.description.metrics_bytes
+
+
+def results(run: Path) -> dict:
+    """All that a life comes to, except how long it took."""
+    summary = json.loads((run / "summary.json").read_text())
+    return {
+        "metrics": (run / "metrics.jsonl").read_bytes(),
+        "state": (run / f"checkpoints/{newest(run):08d}/state.safetensors").read_bytes(),
+        "replay": {path.name for path in (run / "replay").iterdir()},
+        "summary": {name: summary[name] for name in ("seen", "stages", "structures")},
+    }
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file; without the lock, which says who had the run directory last."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "lock"
+    }
+
+
+def strike(process: subprocess.Popen[str], run: Path, *, processes: int, rng: random.Random) -> End:
+    """Kills a process at a random moment, if it has not ended by then."""
+    before = newest(run)
+    if processes == 0:
+        time.sleep(rng.uniform(0, 0.4))  # before there is a run directory
+    elif processes == 1:
+        wait_for(process, lambda: newest(run) >= 0)  # nothing but the state before the first task is saved
+        time.sleep(rng.uniform(0, 0.3))
+    elif rng.random() < 0.25:
+        time.sleep(rng.uniform(0, 4))  # often while it reads its checkpoint
+    else:
+        target = before + rng.randint(1, 4)
+        wait_for(process, lambda: newest(run) >= target)
+        time.sleep(rng.uniform(0, 0.1))
+    return killed(process)
+
+
+def enough(phases: list[str | None]) -> bool:
+    """Whether there were kills, and in all phases."""
+    return len(phases) >= KILLS and {"", "online", "offline"} <= set(phases)
+
+
+def test_a_life_killed_at_random_moments_ends_with_the_same_bytes(home: Home, tmp_path: Path):
+    rng, lives = random.Random(0), 0
+    phases: list[str | None] = []
+    while not enough(phases):
+        run, processes, lives = tmp_path / f"life-{lives}", 0, lives + 1
+        assert lives <= 5, f"{len(phases)} kills in the phases {set(phases)}"
+        while True:
+            before = newest(run)
+            with living(home.go_on(run) if run.exists() else home.begin(run)) as process:
+                end = ended(process) if enough(phases) else strike(process, run, processes=processes, rng=rng)
+            if end.code == 0:
+                break
+            assert end.code == -signal.SIGKILL, end.err
+            processes, phases = processes + 1, [*phases, phase(run)]
+            assert newest(run) >= before
+            if newest(run) >= 0:
+                assert_newest_is_intact(run)
+        assert results(run) == results(home.reference)
+        assert not list(run.rglob("*.tmp"))
+    print(f"{len(phases)} kills in {lives} lives: {Counter(phases)}")
+    assert phases[0] is None  # before there was a run directory
+
+
+def test_signals_save_the_life_and_it_goes_on(home: Home, tmp_path: Path):
+    run, start = tmp_path / "run", home.begin
+    for number, when in ((signal.SIGTERM, "online"), (signal.SIGINT, "offline")):
+        with living(start(run)) as process:
+            wait_for(process, lambda when=when: phase(run) == when)
+            process.send_signal(number)
+            end = ended(process)
+        assert end.code == 128 + number
+        assert end.err.splitlines()[-1] == (
+            f"stopped by {number.name}, and saved. Go on with: modlife train --resume --out {run}"
+        )
+        index, _ = RunDirectory(run).checkpoints.verify(run / f"checkpoints/{newest(run):08d}")
+        assert index.description.metrics_bytes == (run / "metrics.jsonl").stat().st_size
+        start = home.go_on
+    assert ended(home.go_on(run)).code == 0
+    assert results(run) == results(home.reference)
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Callable[[str], None]]:
+    """A disk of its own at a folder; gives a function that changes its size."""
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        yield lambda size: subprocess.run(["mount", "-o", f"remount,size={size}", folder], check=True) and None
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_stops_the_life_and_space_lets_it_go_on(home: Home, tmp_path: Path):
+    with small_disk(tmp_path / "disk", "1300k") as resize:
+        run = tmp_path / "disk/run"
+        for start in (home.begin, home.go_on):  # the second time it is still full
+            end = ended(start(run))
+            assert end.code == 1
+            sentence = end.err.splitlines()[-1]
+            assert sentence.startswith(f"modlife: '{run}/")
+            assert sentence.endswith("could not be written: No space left on device. What was saved before is intact.")
+            assert newest(run) > 0
+            assert_newest_is_intact(run)
+        resize("64m")
+        assert ended(home.go_on(run)).code == 0
+        assert results(run) == results(home.reference)
+        assert not list(run.rglob("*.tmp"))
+
+
+def test_a_life_has_one_writer(home: Home, tmp_path: Path):
+    run = tmp_path / "run"
+    with living(home.begin(run)) as first:
+        wait_for(first, lambda: newest(run) >= 0)
+        second = ended(home.go_on(run))
+        assert first.poll() is None
+        assert second.code == 1
+        assert second.err.startswith(f"modlife: '{run}' is being written by another process (process {first.pid} on ")
+        assert killed(first).code == -signal.SIGKILL
+    with living(home.go_on(run)) as one, living(home.go_on(run)) as other:
+        ends = sorted((ended(process) for process in (one, other)), key=lambda end: end.code)
+    assert [end.code for end in ends] == [0, 1]
+    assert "is being written by another process (process " in ends[1].err
+    assert results(run) == results(home.reference)
+
+
+def test_going_on_with_a_finished_life_changes_nothing(home: Home, tmp_path: Path):
+    run = tmp_path / "run"
+    shutil.copytree(home.reference, run)
+    before, end = contents(run), ended(home.go_on(run))
+    assert end.code == 0
+    assert end.out.startswith("comp-search: 3 tasks x 1,000 steps in ")
+    assert contents(run) == before
+
+
+def test_going_on_with_another_life_is_refused(home: Home, tmp_path: Path):
+    run = tmp_path / "run"
+    shutil.copytree(home.reference, run)
+    (run / "summary.json").unlink()
+    before = contents(run)
+    end = ended(home.start("--resume", "--seed", "5", "--out", str(run)))
+    assert end.code == 2
+    assert end.err.startswith(f"modlife: --resume goes on with the life in '{run}', whose seed is 0, not 5.")
+    assert contents(run) == before
+
+
+def test_going_on_with_no_life_is_refused(home: Home, tmp_path: Path):
+    end = ended(home.go_on(tmp_path))
+    assert end.code == 2
+    assert end.err.startswith(f"modlife: '{tmp_path}' is not a run directory: it has no manifest.json.")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_new_life_leaves_what_exists_alone(home: Home):
+    before, end = contents(home.reference), ended(home.begin(home.reference))
+    assert end.code == 2
+    assert end.err.startswith(f"modlife: '{home.reference}' exists already;")
+    assert contents(home.reference) == before
