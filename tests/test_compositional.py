@@ -64,9 +64,9 @@ def test_nothing_is_compiled_anew_as_tasks_accumulate(searched: tuple):
     agent, stages = searched
     state, compiled = stages[-1][-1][0], []
 
-    def listen(name: str, seconds: float, **_: object) -> None:
-        if name == "/jax/core/compile/backend_compile_duration":
-            compiled.append(seconds)
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.append(duration_secs)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
@@ -114,12 +114,9 @@ def test_the_online_phase_leaves_the_bank_alone_but_for_fresh_modules(searched: 
         ended = next(state for state, _ in steps if state.work and state.work.phase == "offline")
         if number < 2:  # fresh: the trained copy enters the bank, at its place only
             for depth, factor in enumerate(ended.params):
-                for leaf, old, new in zip(
-                    *map(jax.tree.leaves, (factor, before.params[depth], trained[depth])), strict=True
-                ):
+                for leaf, old in zip(*map(jax.tree.leaves, (factor, before.params[depth])), strict=True):
                     assert not np.array_equal(leaf[number], old[number])
                     assert np.array_equal(leaf[1 - number], old[1 - number])
-                    assert leaf[number].shape == new[0].shape
         else:
             assert same(ended.params, before.params)
         before = steps[-1][0]

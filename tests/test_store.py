@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import jax
@@ -38,7 +39,7 @@ from modlife.experiments.checkpoints import (
 from modlife.experiments.config import LifeConfig, to_json
 from modlife.experiments.disk import Disk, sha256
 from modlife.experiments.life import Life, Progress
-from modlife.experiments.restore import Found, newest, tree_of
+from modlife.experiments.restore import newest, tree_of
 from modlife.experiments.store import RunDirectory, RunWriter
 from modlife.learners.config import BCQConfig, PPOConfig
 from modlife.learners.replay import Packing
@@ -154,24 +155,28 @@ def alone(run: RunDirectory, states: dict[str, AgentState], name: str) -> Path:
     return run.checkpoints.path(number)
 
 
-def go_on(path: Path, agent: Compositional, disk: Disk | None = None) -> tuple[RunWriter, Found]:
+def go_on(path: Path, agent: Compositional) -> RunWriter:
     """What `modlife train --resume` does before it learns."""
-    writer = RunWriter.reopen(path, disk)
+    writer = RunWriter.reopen(path)
     try:
-        found = newest(writer, agent, CONFIG.curriculum)
-        writer.rewind_metrics(found.description.metrics_bytes, found.description.metrics_sha256)
+        restore(writer, agent)
     except BaseException:
         writer.close()
         raise
-    return writer, found
+    return writer
+
+
+def restore(writer: RunWriter, agent: Compositional) -> None:
+    found = newest(writer, agent, CONFIG.curriculum)
+    writer.rewind_metrics(found.description.metrics_bytes, found.description.metrics_sha256)
 
 
 def everything(folder: Path) -> dict[str, bytes | None]:
-    """Every file below a folder, except locks, and what else there is."""
+    """Every file below a folder, except those that say who wrote when, and what else there is."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() and not path.is_symlink() else None
         for path in folder.rglob("*")
-        if path.name != "lock"
+        if path.name not in ("lock", "history.jsonl")
     }
 
 
@@ -336,7 +341,7 @@ def test_metrics_are_cut_back_to_what_was_saved(run: RunDirectory, agent, unsave
     path = run.path / "metrics.jsonl"
     saved = path.read_bytes()
     path.write_bytes(saved + unsaved)
-    writer, _ = go_on(run.path, agent)
+    writer = go_on(run.path, agent)
     assert path.read_bytes() == saved
     writer.append({"kind": "next"})
     size, checksum = writer.sync_metrics()
@@ -558,6 +563,20 @@ def test_a_folder_that_may_not_be_written_gets_one_sentence(tmp_path: Path):
         RunWriter.create(tmp_path / "file" / "run", CONFIG)
 
 
+def test_the_second_writer_is_told_who_the_first_is(run: RunDirectory):
+    first = RunWriter.reopen(run.path)
+    with pytest.raises(
+        StoreError, match=rf"^'{run.path}' is being written by another process \(process {os.getpid()} on "
+    ):
+        RunWriter.reopen(run.path)
+    os.ftruncate(first.lock, 0)
+    Timer(0.1, lambda: os.pwrite(first.lock, b"process 7", 0)).start()  # it had no time yet to say
+    with pytest.raises(StoreError, match=r"another process \(process 7\)\.$"):
+        RunWriter.reopen(run.path)
+    first.close()
+    RunWriter.reopen(run.path).close()
+
+
 # Pruning
 
 
@@ -583,6 +602,7 @@ def test_the_last_two_checkpoints_and_those_at_the_end_of_a_stage_remain(tmp_pat
 
 # Hostile files
 
+FILES = ["manifest.json", "metrics.jsonl", "history.jsonl"]
 FORBIDDEN = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "torch", "yaml"}
 CALLS = {"eval", "exec", "compile", "__import__"}
 
@@ -759,7 +779,7 @@ def is_harmless(path: tuple[Any, ...], value: Any) -> bool:
 @pytest.mark.parametrize("name", ["online", "ended", "offline"])
 def test_a_checkpoint_that_says_impossible_things_is_refused(run: RunDirectory, agent, states, tmp_path, name: str):
     folder = alone(run, states, name)
-    right, outside = unsealed(folder / INDEX), everything(tmp_path)
+    right, outside, writer = unsealed(folder / INDEX), everything(tmp_path), RunWriter.reopen(run.path)
     tried = 0
     for path in [path for path in places(right) if path]:
         for value in HOSTILE:
@@ -769,7 +789,7 @@ def test_a_checkpoint_that_says_impossible_things_is_refused(run: RunDirectory, 
             put(body, path, value)
             (folder / INDEX).write_bytes(sealed(body))
             try:
-                go_on(run.path, agent)[0].close()
+                restore(writer, agent)
             except InputError as error:
                 tried += 1
                 assert "\n" not in str(error)
@@ -778,7 +798,8 @@ def test_a_checkpoint_that_says_impossible_things_is_refused(run: RunDirectory, 
                 pytest.fail(f"{path} = {value!r} was not noticed")
     assert tried > 400
     (folder / INDEX).write_bytes(sealed(right))
-    go_on(run.path, agent)[0].close()
+    restore(writer, agent)
+    writer.close()
     assert everything(tmp_path) == outside
 
 
@@ -867,23 +888,21 @@ def test_threads_of_a_manifest_are_checked(run: RunDirectory, machine: Any):
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", ["manifest.json", "metrics.jsonl", "summary.json", "lock", "checkpoints", "replay"])
+@pytest.mark.parametrize("name", [*FILES, "summary.json", "lock", "checkpoints", "replay"])
 def test_a_pipe_does_not_hang(run: RunDirectory, agent, name: str):
     path = run.path / name
     if path.is_dir():
         shutil.rmtree(path)
     pipe(run, path)
     with pytest.raises((InputError, StoreError)):
-        writer, _ = go_on(run.path, agent)
+        writer = go_on(run.path, agent)
         writer.close()
         read_all(run, agent)
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    "name", ["lock", "summary.json.tmp", "metrics.jsonl", "manifest.json", "checkpoints", "replay"]
-)
+@pytest.mark.parametrize("name", [*FILES, "summary.json.tmp", "lock", "checkpoints", "replay"])
 def test_nothing_is_written_through_a_link(run: RunDirectory, agent, states, tmp_path: Path, name: str):
     outside, path = tmp_path / "outside", run.path / name
     if path.is_dir():
@@ -895,7 +914,7 @@ def test_nothing_is_written_through_a_link(run: RunDirectory, agent, states, tmp
     path.symlink_to(outside)
     before = everything(outside) if outside.is_dir() else outside.read_bytes()
     try:
-        writer, _ = go_on(run.path, agent)
+        writer = go_on(run.path, agent)
         step(writer, states["next"], 2)
         writer.finish({})
         writer.close()

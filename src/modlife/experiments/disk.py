@@ -24,7 +24,7 @@ class Disk:
 
     def append(self, path: Path, data: bytes, *, sync: bool) -> None:
         """Adds to the end of a file."""
-        with path.open("ab") as file:
+        with open(path, "ab", opener=open_plain) as file:
             file.write(data)
             file.flush()
             if sync:
@@ -32,7 +32,7 @@ class Disk:
 
     def truncate(self, path: Path, size: int) -> None:
         """Cuts a file to a size."""
-        with path.open("r+b") as file:
+        with open(path, "r+b", opener=open_plain) as file:
             file.truncate(size)
             file.flush()
             os.fsync(file.fileno())
@@ -61,6 +61,11 @@ class Disk:
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+def open_plain(path: str, flags: int) -> int:
+    """Opens a file that is there, not what a link leads to; does not wait for the other end of a pipe."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
 
 
 def replace_file(disk: Disk, path: Path, data: bytes) -> None:

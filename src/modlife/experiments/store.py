@@ -2,7 +2,7 @@
 
     manifest.json    config, seed, command, versions, git commit, machine; written first
     metrics.jsonl    one JSON object a line, as things happen; the same bytes whenever a life is lived again
-    timings.jsonl    how long each stage took
+    history.jsonl    one line per process that lived a part of it: when, with which versions and commit
     checkpoints/     complete states of the life (`checkpoints.py`); replay/ holds the data they refer to
     summary.json     what the life came to; written last
 
@@ -101,6 +101,7 @@ class RunWriter(RunDirectory):
             disk.make(aside)
             disk.write(aside / "manifest.json", as_json(manifest(config)))
             disk.write(aside / "metrics.jsonl", b"")
+            disk.write(aside / "history.jsonl", json.dumps(origin()).encode() + b"\n")
             disk.sync(aside)
             disk.rename(aside, path)
         except OSError as error:
@@ -114,6 +115,8 @@ class RunWriter(RunDirectory):
         RunDirectory.open(path)
         run = RunWriter(path, disk)
         run.checkpoints.sweep()
+        if run.summary() is None:
+            run.add("history.jsonl", json.dumps(origin()).encode() + b"\n")
         return run
 
     def append(self, record: dict[str, Any]) -> None:
@@ -150,6 +153,19 @@ class RunWriter(RunDirectory):
         except OSError as error:
             raise save_error(path, error) from error
 
+    def differences(self) -> list[str]:
+        """What is not as it was when the life began, so that its results may differ in their last digits."""
+        began, now = self.manifest(), origin()
+        return [
+            f"This life began with {what} {old}, and goes on with {new}: it may not end exactly as it would have."
+            for what, old, new in (
+                ("versions", began.get("versions"), now["versions"]),
+                ("commit", began.get("git"), now["git"]),
+                ("processor", began.get("machine", {}).get("processor"), now["machine"]["processor"]),
+            )
+            if old != new
+        ]
+
     def finish(self, summary: dict[str, Any]) -> None:
         """Writes the summary."""
         replace_file(self.disk, self.path / "summary.json", as_json(summary))
@@ -168,7 +184,7 @@ def locked(path: Path) -> int:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        holder = os.read(handle, 200).decode(errors="replace").strip()
+        holder = holder_of(handle)
         os.close(handle)
         raise StoreError(f"'{path}' is being written by another process ({holder}).") from error
     try:
@@ -178,6 +194,16 @@ def locked(path: Path) -> int:
         os.close(handle)
         raise save_error(path / "lock", error) from error
     return handle
+
+
+def holder_of(handle: int) -> str:
+    """Who has a lock; its name comes a moment after it took it."""
+    for _ in range(100):
+        name = os.pread(handle, 200, 0).decode(errors="replace").strip()
+        if name:
+            return name
+        time.sleep(0.01)
+    return "unknown"
 
 
 def as_json(data: Any) -> bytes:
@@ -200,10 +226,12 @@ def parsed(path: Path, data: bytes) -> Any:
 
 def manifest(config: LifeConfig) -> dict[str, Any]:
     """Where a life comes from."""
+    return {"schema": SCHEMA, "config": to_json(config), "command": ["modlife", *sys.argv[1:]], **origin()}
+
+
+def origin() -> dict[str, Any]:
+    """Where and when this process runs, and with which versions."""
     return {
-        "schema": SCHEMA,
-        "config": to_json(config),
-        "command": ["modlife", *sys.argv[1:]],
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": {
             "modlife": __version__,
