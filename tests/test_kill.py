@@ -290,3 +290,20 @@ def test_a_new_life_leaves_what_exists_alone(home: Home):
     assert end.code == 2
     assert end.err.startswith(f"modlife: '{home.reference}' exists already;")
     assert contents(home.reference) == before
+
+
+def test_eval_tells_the_structures_that_a_life_found(home: Home):
+    command = [sys.executable, "-m", "modlife", "eval", str(home.reference), "--episodes", "5"]
+    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert table[0].split() == ["task", "return", "+-", "success", "length", "structure", "expected"]
+    found = [line.split()[-2] for line in table[1:4]]
+    assert found[:2] == ["0-0-0", "1-1-1"]
+    structures = json.loads((home.reference / "summary.json").read_text())["structures"]
+    assert ["-".join(map(str, structure)) for structure in structures["tasks"].values()] == found
+    right = sum(line.split()[-1] == line.split()[-2] for line in table[1:4])
+    assert table[5] == f"{right} of 3 structures as expected from the modules' first components"
+    unseen = subprocess.run([*command, "--unseen", "--json"], capture_output=True, text=True, check=True).stdout
+    record = json.loads(unseen)
+    # Two modules per factor stand for two components each: eight combinations, two or three of them learnt.
+    assert len(record["tasks"]) in (5, 6) and record["acting"] == "filtered-boltzmann"
+    assert record["structure"] == record["expected"]

@@ -138,7 +138,9 @@ def test_single_tasks_of_one_stage_each_get_modules_of_their_own():
 @pytest.mark.parametrize("agent", AGENTS)
 def test_configs_survive_json(agent: str):
     world = World(size=10, statics=("lava", "wall"), colour_count=6, actions=7)
-    config = LifeConfig(agent=agent, tasks=8, steps=5, world=world, ppo=PPOConfig(clip=0.1, normalise_advantages=True))
+    config = LifeConfig(
+        agent=agent, tasks=8, steps=500_000, world=world, ppo=PPOConfig(clip=0.1, normalise_advantages=True)
+    )
     assert from_json(LifeConfig, json.loads(json.dumps(to_json(config)))) == config
 
 

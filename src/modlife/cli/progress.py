@@ -108,6 +108,7 @@ class Meter:
 
     def __init__(self, config: LifeConfig):
         self.config, self.start, self.done = config, time.perf_counter(), 0
+        self.before: int | None = None  # what was done when this process came in
         curriculum = config.curriculum
         self.sizes = [len(stage) for stage in curriculum.stages]
         self.total = sum(self.sizes) * config.steps
@@ -115,8 +116,11 @@ class Meter:
     def step(self, stage: int, steps: int) -> None:
         """Counts environment steps over all tasks."""
         self.done = sum(self.sizes[:stage]) * self.config.steps + self.sizes[stage] * min(steps, self.config.steps)
+        if self.before is None:
+            self.before, self.start = self.done, time.perf_counter()
 
     @property
     def speed(self) -> str:
-        """Environment steps per second since the start, compilation included."""
-        return f"{self.done / (time.perf_counter() - self.start):,.0f}"
+        """Environment steps per second since this process's first ones, all phases included."""
+        elapsed = time.perf_counter() - self.start
+        return f"{(self.done - (self.before or 0)) / elapsed:,.0f}" if elapsed > 1 else "-"

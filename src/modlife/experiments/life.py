@@ -208,7 +208,7 @@ def run_life(
     with Interrupts() as interrupts:
         life = Life(config, run, devices=devices, save_every=save_every, progress=progress)
         state = life.live(life.resume() if resume else None, interrupts)
-        summary = life.finish(state)
+    summary = life.finish(state)  # all is saved: a signal may end this at once
     run.close()
     return summary
 
