@@ -103,8 +103,9 @@ class Life:
                 raise InputError(f"'{self.run.path}' has metrics but no checkpoints: they are missing.")
             return None
         found = newest(self.run, self.agent, self.curriculum)
-        for sentence in (*found.complaints, *self.run.differences()):
-            self.progress.say(sentence)
+        for sentence in (*found.complaints, self.run.differences()):
+            if sentence:
+                self.progress.say(sentence)
         facts = found.description
         self.run.rewind_metrics(facts.metrics_bytes, facts.metrics_sha256)
         self.clock = Clock(facts.wall_seconds, facts.cpu_seconds, facts.peak_megabytes)

@@ -153,18 +153,13 @@ class RunWriter(RunDirectory):
         except OSError as error:
             raise save_error(path, error) from error
 
-    def differences(self) -> list[str]:
-        """What is not as it was when the life began, so that its results may differ in their last digits."""
-        began, now = self.manifest(), origin()
-        return [
-            f"This life began with {what} {old}, and goes on with {new}: it may not end exactly as it would have."
-            for what, old, new in (
-                ("versions", began.get("versions"), now["versions"]),
-                ("commit", began.get("git"), now["git"]),
-                ("processor", began.get("machine", {}).get("processor"), now["machine"]["processor"]),
-            )
-            if old != new
-        ]
+    def differences(self) -> str | None:
+        """A sentence on what is not as it was when the life began, if anything."""
+        began, now = conditions(self.manifest()), conditions(origin())
+        changes = [f"{name} {began.get(name)} -> {now.get(name)}" for name in now if began.get(name) != now.get(name)]
+        if not changes:
+            return None
+        return f"Since this life began, {', '.join(changes)}: it may not end exactly as it would have."
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Writes the summary."""
@@ -184,7 +179,7 @@ def locked(path: Path) -> int:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        holder = holder_of(handle)
+        holder = os.pread(handle, 200, 0).decode(errors="replace").strip() or "which has just begun"
         os.close(handle)
         raise StoreError(f"'{path}' is being written by another process ({holder}).") from error
     try:
@@ -194,16 +189,6 @@ def locked(path: Path) -> int:
         os.close(handle)
         raise save_error(path / "lock", error) from error
     return handle
-
-
-def holder_of(handle: int) -> str:
-    """Who has a lock; its name comes a moment after it took it."""
-    for _ in range(100):
-        name = os.pread(handle, 200, 0).decode(errors="replace").strip()
-        if name:
-            return name
-        time.sleep(0.01)
-    return "unknown"
 
 
 def as_json(data: Any) -> bytes:
@@ -241,6 +226,13 @@ def origin() -> dict[str, Any]:
         "git": git_state(),
         "machine": {"cores": os.cpu_count(), "processor": processor(), "threads": os.environ.get("NPROC")},
     }
+
+
+def conditions(record: dict[str, Any]) -> dict[str, str]:
+    """What results may depend on, by name, from a manifest or an origin."""
+    versions, git, machine = (record.get(name) or {} for name in ("versions", "git", "machine"))
+    commit = f"{str(git.get('commit'))[:8]}{' and changes' if git.get('dirty') else ''}"
+    return {**versions, "commit": commit, "processor": str(machine.get("processor"))}
 
 
 def git_state() -> dict[str, Any] | None:
