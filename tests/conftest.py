@@ -8,6 +8,8 @@ os.environ.setdefault("NPROC", "1")
 import jax
 import pytest
 
+pytest_plugins = ["written"]  # fixtures; imported after this file, hence with its settings
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 

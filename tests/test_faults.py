@@ -1,0 +1,229 @@
+"""The run store on disks that fail and in processes that crash, at every operation."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Timer
+
+import pytest
+from written import CONFIG, TASKS, assert_all_are_intact, litter, step
+
+from modlife.errors import StoreError
+from modlife.experiments.checkpoints import INDEX, Checkpoints, sealed, unsealed
+from modlife.experiments.disk import Disk
+from modlife.experiments.life import Life, Progress
+from modlife.experiments.restore import newest
+from modlife.experiments.store import RunDirectory, RunWriter
+
+
+class Crash(BaseException):
+    """The process, or the machine, is gone."""
+
+
+class Faulty(Disk):
+    """A disk whose k-th operation fails half-way; when it is lasting, all later ones fail too."""
+
+    def __init__(self, at: int, error: BaseException, *, lasting: bool = False):
+        self.left, self.error, self.lasting = at, error, lasting
+
+    @property
+    def struck(self) -> bool:
+        return self.left <= 0
+
+    def count(self) -> None:
+        self.left -= 1
+        if self.left == 0 or (self.lasting and self.left < 0):
+            raise self.error
+
+    def write(self, path: Path, data: bytes) -> None:
+        try:
+            self.count()
+        except BaseException:
+            path.write_bytes(data[: len(data) // 2])
+            raise
+        super().write(path, data)
+
+    def append(self, path: Path, data: bytes, *, sync: bool) -> None:
+        try:
+            self.count()
+        except BaseException:
+            super().append(path, data[: len(data) // 2], sync=False)
+            raise
+        super().append(path, data, sync=sync)
+
+    def truncate(self, path: Path, size: int) -> None:
+        self.count()
+        super().truncate(path, size)
+
+    def make(self, path: Path) -> None:
+        self.count()
+        super().make(path)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self.count()
+        super().rename(old, new)
+
+    def sync(self, folder: Path) -> None:
+        self.count()
+        super().sync(folder)
+
+    def remove(self, path: Path) -> None:
+        try:
+            self.count()
+        except BaseException:
+            if path.is_dir() and (inside := list(path.iterdir())):
+                inside[0].unlink()
+            raise
+        super().remove(path)
+
+
+def faults(error: BaseException, *, lasting: bool = False) -> Iterator[Faulty]:
+    """Disks that fail at the first operation, the second, and so on; the last one did not fail."""
+    for at in range(1, 100):
+        disk = Faulty(at, error, lasting=lasting)
+        yield disk
+        if not disk.struck:
+            assert at > 3
+            return
+    raise AssertionError("there is no end")
+
+
+ERRORS = [(errno.ENOSPC, False), (errno.ENOSPC, True), (errno.EIO, False), (errno.EACCES, True)]
+
+
+def assert_one_sentence(error: StoreError, folder: Path, number: int) -> None:
+    assert str(error).startswith(f"'{folder}")
+    assert str(error).endswith(f"could not be written: {os.strerror(number)}. What was saved before is intact.")
+    assert "\n" not in str(error)
+
+
+@pytest.fixture(params=["first", "later"])
+def base(request, tmp_path: Path, golden: Path, states) -> Path:
+    """A run directory before its first checkpoint, or one where the next checkpoint sends an old one away."""
+    path = tmp_path / "base"
+    if request.param == "first":
+        RunWriter.create(path, CONFIG).close()
+        return path
+    shutil.copytree(golden, path)
+    checkpoints = Checkpoints(path, Disk())
+    for number in (2, 3):  # neither is at the end of a stage
+        folder = checkpoints.path(number)
+        body = unsealed(folder / INDEX)
+        body["description"]["ended"] = False
+        (folder / INDEX).write_bytes(sealed(body))
+    return path
+
+
+def opened(path: Path, disk: Disk) -> RunWriter:
+    """As `modlife train --resume` opens it, with a checkpoint or without; the disk only fails afterwards."""
+    writer = RunWriter.reopen(path)
+    Life(CONFIG, writer, devices=1, save_every=0, progress=Progress()).resume()
+    writer.disk = writer.checkpoints.disk = disk
+    return writer
+
+
+@pytest.mark.parametrize(("number", "lasting"), ERRORS)
+def test_a_disk_that_fails_at_any_operation_loses_nothing(base, tmp_path, agent, states, number: int, lasting: bool):
+    for disk in faults(OSError(number, os.strerror(number)), lasting=lasting):
+        path = tmp_path / "run"
+        shutil.copytree(base, path)
+        run = opened(path, disk)
+        before = run.checkpoints.numbers()[-1:]
+        try:
+            acknowledged = [step(run, states["next"], 2)]
+            assert not disk.struck
+        except StoreError as error:
+            assert disk.struck
+            acknowledged = before
+            assert_one_sentence(error, path, number)
+            if not lasting:
+                assert not [one for one in litter(path) if one.parent.name == "replay"]
+        run.close()
+        for one in acknowledged:
+            run.checkpoints.verify(run.checkpoints.path(one))
+        again = opened(path, Disk())
+        assert_all_are_intact(again)
+        assert not litter(path)
+        assert again.checkpoints.numbers()[-1:] >= acknowledged
+        saved = step(again, states["next"], 2)
+        again.close()
+        assert newest(again, agent, CONFIG.curriculum).moment.state.met == TASKS[:2]
+        assert again.checkpoints.numbers()[-1] == saved
+        shutil.rmtree(path)
+
+
+def test_a_crash_at_any_operation_loses_nothing_that_was_acknowledged(base, tmp_path, states):
+    for disk in faults(Crash(), lasting=True):
+        path = tmp_path / "run"
+        shutil.copytree(base, path)
+        run = opened(path, disk)
+        before = (run.checkpoints.numbers()[-1:], (path / "metrics.jsonl").read_bytes())
+        try:
+            step(run, states["next"], 2)
+            assert not disk.struck
+        except Crash:
+            assert disk.struck
+        run.close()  # as the end of a process does
+        again = opened(path, Disk())
+        assert_all_are_intact(again)
+        after = (again.checkpoints.numbers()[-1:], (path / "metrics.jsonl").read_bytes())
+        line = b'{"kind": "step", "stage": 2}\n' if before[0] else b""
+        new = ([before[0][0] + 1 if before[0] else 0], before[1] + line)
+        assert after in ((before, new) if disk.struck else (new,))
+        assert not litter(path)
+        saved = step(again, states["next"], 2)
+        again.close()
+        again.checkpoints.verify(again.checkpoints.path(saved))
+        shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+def test_a_run_directory_appears_whole_or_not_at_all(tmp_path: Path, number: int):
+    path = tmp_path / "runs" / "run"
+    for disk in faults(OSError(number, os.strerror(number))):
+        try:
+            RunWriter.create(path, CONFIG, disk).close()
+            assert not disk.struck
+        except StoreError as error:
+            assert_one_sentence(error, path, number)
+        assert not litter(tmp_path)
+        assert not path.exists() or RunDirectory.open(path).config() == CONFIG
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, os.strerror(errno.EIO)), Crash()])
+def test_a_summary_appears_whole_or_not_at_all(run: RunDirectory, error: BaseException):
+    for disk in faults(error, lasting=True):
+        writer = RunWriter(run.path, disk)
+        try:
+            writer.finish({"agent": "x"})
+            assert not disk.struck
+        except (StoreError, Crash):
+            assert disk.struck
+        writer.close()
+        RunWriter.reopen(run.path).close()
+        assert run.summary() in (None, {"agent": "x"})
+        assert not litter(run.path)
+        (run.path / "summary.json").unlink(missing_ok=True)
+
+
+def test_a_folder_that_may_not_be_written_gets_one_sentence(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=f"^'{tmp_path}/file/run' could not be written: "):
+        RunWriter.create(tmp_path / "file" / "run", CONFIG)
+
+
+def test_the_second_writer_is_told_who_the_first_is(run: RunDirectory):
+    first = RunWriter.reopen(run.path)
+    with pytest.raises(
+        StoreError, match=rf"^'{run.path}' is being written by another process \(process {os.getpid()} on "
+    ):
+        RunWriter.reopen(run.path)
+    os.ftruncate(first.lock, 0)
+    Timer(0.1, lambda: os.pwrite(first.lock, b"process 7", 0)).start()  # it had no time yet to say
+    with pytest.raises(StoreError, match=r"another process \(process 7\)\.$"):
+        RunWriter.reopen(run.path)
+    first.close()
+    RunWriter.reopen(run.path).close()
