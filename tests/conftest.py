@@ -19,3 +19,17 @@ def optax_promotes() -> Iterator[None]:
     """Optax mixes types (0.9 ** count), so tests that run an optimiser allow it."""
     with jax.numpy_dtype_promotion("standard"):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_compilation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests that compile much and compute little do without most optimisations."""
+    quick = request.path.name in ("test_bcq.py", "test_compositional.py", "test_ppo.py")
+    jax.config.update("jax_disable_most_optimizations", quick)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest tests come first, so that no worker is left alone with them at the end."""
+    items.sort(key=lambda item: item.path.name not in ("test_kill.py", "test_compositional.py"))
