@@ -1,8 +1,8 @@
 """What an agent keeps of a task: its last transitions, as rows of 32-bit words.
 
 A row holds an observation, the action taken, the reward, and whether the episode ended. The next observation is that
-of the next row in time, so each is kept once. One row of the 2-D world has 56 bytes; gathering random rows of words
-costs a fifth of gathering the same bytes one by one (`docs/performance.md`).
+of the next row in time, so each is kept once. One row of the 2-D world has 56 bytes. Words can be gathered with the
+batch last, as networks want it, at half the cost of bytes (`docs/performance.md`).
 """
 
 import math
