@@ -10,6 +10,7 @@ from transitions import random_transitions
 
 from modlife.domains.grid2d.spec import World
 from modlife.domains.grid2d.world import Grid2D
+from modlife.errors import InputError
 from modlife.learners import lessons as lessons_module
 from modlife.learners import losses
 from modlife.learners.acting import Rule
@@ -175,7 +176,7 @@ def test_however_steps_are_cut_into_pieces_the_result_is_the_same(bank: tuple):
 
 @pytest.mark.usefixtures("optax_promotes")
 def test_an_epoch_shows_every_transition_once(bank: tuple):
-    """Rewards are unique numbers; a loss that is their sum over a batch adds up to the sum of all."""
+    """The indices that gradients are taken at, over an epoch, are a random order of all."""
     bcq = learner(td_weight=0.0, likelihood_weight=0.0, logit_weight=0.0)
     size = TIMES * ENVS
     assert size % bcq.config.offline_batch == 0
@@ -209,6 +210,12 @@ def test_only_tasks_that_share_a_module_are_opened(bank: tuple):
     assert [patterns(3)[n] for n in lessons.patterns[: len(shared)]] == shared
 
 
+def test_a_batch_that_devices_cannot_share_evenly_is_refused():
+    reader = replace(learner().reader, devices=Devices(3))
+    with pytest.raises(InputError, match="3 devices cannot share offline_batch = 16 evenly"):
+        BCQ(reader, BCQConfig(offline_batch=16), discount=0.9)
+
+
 # Acting
 
 
@@ -224,7 +231,7 @@ def test_rules_of_acting_by_hand():
         "boltzmann": np.exp([0.0, 1.0, 9.0]) / np.exp([0.0, 1.0, 9.0]).sum(),
     }
     for name, probs in expected.items():
-        found = np.exp(Rule(name, threshold=0.3)(output))[:, 0]  # pyright: ignore[reportArgumentType]
+        found = np.exp(Rule(name, threshold=0.3)(output))[:, 0]  # pyright: ignore[reportArgumentType]  # any name
         np.testing.assert_allclose(found, probs, rtol=1e-5, atol=1e-7)
     never = losses.sample(Rule("filtered-greedy", threshold=0.3)(output), jnp.array([0.999999]))
     assert never.tolist() == [1]

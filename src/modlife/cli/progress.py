@@ -2,6 +2,7 @@
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -34,7 +35,7 @@ def progress_for(config: LifeConfig) -> Iterator[life.Progress]:
         yield Bar(config, bars)
 
 
-class Watch(life.Progress):
+class Watch(life.Progress, ABC):
     """Turns moments into what a person reads."""
 
     def __init__(self, config: LifeConfig):
@@ -50,9 +51,9 @@ class Watch(life.Progress):
                 self.mean = mean_return(report)
         self.show(min(moment.stage + 1, stages), stages, ended=moment.ended)
 
+    @abstractmethod
     def show(self, stage: int, stages: int, *, ended: bool) -> None:
         """Shows it."""
-        raise NotImplementedError
 
 
 class Lines(Watch):

@@ -14,7 +14,8 @@ from modlife.learners.config import BCQConfig, PPOConfig
 from modlife.learners.devices import Devices
 from modlife.learners.lessons import Lessons, Reader
 from modlife.learners.replay import Packing, Transition
-from modlife.lifelong.search import all_structures, try_all
+from modlife.lifelong.loop import Chosen
+from modlife.lifelong.search import search
 from modlife.policies.networks import Modular
 
 TASKS = (1, 4, 16, 37)
@@ -25,14 +26,12 @@ def searching(world: World, task: str, *, episodes: int = 10) -> tuple[int, Call
     """How many environment steps a search over all structures makes, and the search."""
     env = Grid2D(world)
     network = Modular(env.graph, env.graph.shape, critic=env.graph.actions.size)
-    bank, key = network.init(key=jax.random.key(0)), jax.random.key(1)
-    indices = jnp.array(env.graph.indices(env.graph.parse(task)))
-    structures = jnp.array(all_structures(network.sizes))
+    bank, indices = network.init(key=jax.random.key(0)), env.graph.indices(env.graph.parse(task))
 
-    def run() -> object:
-        return jax.block_until_ready(try_all(env, network, episodes, bank, indices, structures, key))
+    def run() -> Chosen:
+        return search(env, network, bank, indices, episodes=episodes, key=jax.random.key(1))
 
-    return int(np.asarray(try_all(env, network, episodes, bank, indices, structures, key).length).sum()), run
+    return run().steps, run
 
 
 def offline(world: World, *, devices: int) -> Iterator[tuple[int, int, Callable[[], object]]]:

@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from modlife.domains.env import PRNGKey, Pytree
+from modlife.errors import InputError
 from modlife.learners import losses
 from modlife.learners.config import BCQConfig
 from modlife.learners.devices import ALL
@@ -47,6 +48,12 @@ class BCQ:
     reader: Reader
     config: BCQConfig
     discount: float
+
+    def __post_init__(self) -> None:
+        if self.config.offline_batch % self.reader.devices.count:
+            raise InputError(
+                f"{self.reader.devices.count} devices cannot share offline_batch = {self.config.offline_batch} evenly."
+            )
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
@@ -119,7 +126,7 @@ class BCQ:
             flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
             gradient, terms = restore(devices.reduce(jax.lax.pmean, flat / tasks))
             change, opt_state = self.optimiser.update(gradient, state.opt_state, state.own)
-            own: tuple = optax.apply_updates(state.own, change)  # pyright: ignore[reportAssignmentType]
+            own: tuple = optax.apply_updates(state.own, change)  # pyright: ignore[reportAssignmentType]  # Optax says less
             return BCQState(own, opt_state, state.target, state.losses + terms)
 
         return jax.lax.fori_loop(first, first + count, body, state)
@@ -154,10 +161,7 @@ class BCQ:
 
         def loss(own: tuple) -> tuple[Array, Array]:
             terms = self.terms(output(own, parts, features), sample, target)
-            config = self.config
-            return config.td_weight * terms[0] + config.likelihood_weight * terms[1] + config.logit_weight * terms[
-                2
-            ], terms
+            return terms @ self.weights, terms
 
         return jax.grad(loss, has_aux=True)(own)
 

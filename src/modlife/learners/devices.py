@@ -12,8 +12,8 @@ from jaxtyping import Array
 from modlife.domains.env import PRNGKey, Pytree
 
 DEVICE = "device"
-ALL = PartitionSpec()
-"""How an array lies on devices: the same on all."""
+ALL, SECOND, THIRD = PartitionSpec(), PartitionSpec(None, DEVICE), PartitionSpec(None, None, DEVICE)
+"""How an array lies on devices: the same on all; or shares along its second, or third, axis."""
 
 
 @dataclass(frozen=True)

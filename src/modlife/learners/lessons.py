@@ -1,25 +1,24 @@
 """The data of an offline stage: the replay of the tasks that share a module with the current one.
 
 Shapes are the same all life long, however many tasks there are, so nothing is compiled anew as tasks accumulate.
-A task has a *pattern*: which of its modules are the current task's, and so move. Modules that stand
-before the first moving one give constant features, which are computed once per stage and kept, as far as there is
-room.
+A task has a *pattern*: which of its modules are the current task's, and so move. Modules that stand before the first
+moving one give constant features, which are computed once per stage and kept, as far as there is room.
 """
 
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int, UInt32
 
 from modlife.domains.env import Environment
-from modlife.learners.devices import ALL, DEVICE, Devices
+from modlife.learners.devices import ALL, SECOND, THIRD, Devices
 from modlife.learners.replay import Packing, Transition
 from modlife.policies.bank import pick
 from modlife.policies.networks import Modular
@@ -60,10 +59,7 @@ class Lessons(eqx.Module):
     """How many tasks there are."""
 
 
-BY_ENV, SHARED = PartitionSpec(None, None, DEVICE), PartitionSpec(None, DEVICE)
-"""Shares along the axis of environments, of arrays with and without an axis of tasks."""
-
-PLACED = Lessons(BY_ENV, BY_ENV, BY_ENV, *[ALL] * 6)  # pyright: ignore[reportArgumentType]  # specs for arrays
+PLACED = Lessons(THIRD, THIRD, THIRD, *[ALL] * 6)  # pyright: ignore[reportArgumentType]  # specs for arrays
 
 
 @dataclass(frozen=True)
@@ -101,12 +97,12 @@ class Reader:
         current = structures[-1]
         shared = [tuple(a == b for a, b in zip(s, current, strict=True)) for s in structures]
         order = [n for n, pattern in enumerate(shared) if any(pattern)]
+        needs = [-(-self.width(depth) // SLOT) for depth in range(len(current))]
         slots, todo, free = np.full(self.capacity, -1, np.int32), [], 0
         for task, n in enumerate(order):
             depth = shared[n].index(True)
-            need = -(-self.width(depth) // SLOT)
-            if depth and free + need <= SLOTS:
-                slots[task], free = free, free + need
+            if depth and free + needs[depth] <= SLOTS:
+                slots[task], free = free, free + needs[depth]
                 todo.append((task, depth))
         kinds = [self.patterns.index(shared[n]) for n in order]
         lessons = self.lessons(bank, [structures[n] for n in order], [replays[n] for n in order], slots, kinds)
@@ -128,16 +124,19 @@ class Reader:
         for task, (structure, replay) in enumerate(zip(structures, replays, strict=True)):
             rows[task, : len(replay)], table[task], times[task] = replay, structure, len(replay) - 1
         actions = self.network.graph.actions.size
+        host: dict[str, Any] = {
+            "rows": rows,
+            "structures": table,
+            "times": times,
+            "slots": slots,
+            "patterns": np.pad(np.array(kinds, np.int32), (0, self.capacity - len(kinds))),
+            "count": np.int32(len(kinds)),
+        }
         lessons = Lessons(
-            rows=rows,  # pyright: ignore[reportArgumentType]  # host arrays; placed below
-            values=self.devices.zeros((self.capacity, *extent, actions), BY_ENV),
-            features=self.devices.zeros((SLOTS, *extent, SLOT), BY_ENV),
+            values=self.devices.zeros((self.capacity, *extent, actions), THIRD),
+            features=self.devices.zeros((SLOTS, *extent, SLOT), THIRD),
             bank=bank,
-            structures=table,  # pyright: ignore[reportArgumentType]
-            times=times,  # pyright: ignore[reportArgumentType]
-            slots=slots,  # pyright: ignore[reportArgumentType]
-            patterns=np.pad(np.array(kinds, np.int32), (0, self.capacity - len(kinds))),  # pyright: ignore[reportArgumentType]
-            count=np.int32(len(kinds)),  # pyright: ignore[reportArgumentType]
+            **host,
         )
         return self.devices.place(lessons, PLACED)
 
@@ -199,7 +198,7 @@ class Reader:
 
             return over_rows(found, lessons, task)
 
-        return self.devices.run(share, (PLACED, ALL), SHARED)(lessons, task)
+        return self.devices.run(share, (PLACED, ALL), SECOND)(lessons, task)
 
     def value(self, lessons: Lessons, task: int, own: tuple, shared: Pattern) -> Lessons:
         """The lessons with Q, by the current task's modules as given, in each of a task's rows."""
@@ -226,7 +225,7 @@ class Reader:
 
             return over_rows(found, lessons, task)
 
-        return self.devices.run(share, (PLACED, ALL, ALL, ALL), SHARED)(lessons, task, own, shared)
+        return self.devices.run(share, (PLACED, ALL, ALL, ALL), SECOND)(lessons, task, own, shared)
 
 
 @partial(jax.jit, donate_argnums=0)

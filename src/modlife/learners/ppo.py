@@ -8,14 +8,13 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
-from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int
 
 from modlife.domains.env import Environment, PRNGKey, Pytree
 from modlife.errors import InputError
 from modlife.learners import losses, rollout
 from modlife.learners.config import PPOConfig
-from modlife.learners.devices import ALL, DEVICE, Devices
+from modlife.learners.devices import ALL, SECOND, THIRD, Devices
 from modlife.learners.replay import Transition
 from modlife.learners.rollout import Actors, Rollout
 from modlife.policies.networks import Network
@@ -44,12 +43,7 @@ class LearnerState(eqx.Module):
     updates: Int[Array, ""]
 
 
-SHARED = PartitionSpec(None, DEVICE)
-"""Shares along the second axis, behind that of tasks."""
-OVER_TIME = PartitionSpec(None, None, DEVICE)
-"""Shares along the third axis, behind those of tasks and time."""
-
-STATE = LearnerState(ALL, ALL, SHARED, ALL, ALL)  # pyright: ignore[reportArgumentType]  # specs in place of arrays
+STATE = LearnerState(ALL, ALL, SECOND, ALL, ALL)  # pyright: ignore[reportArgumentType]  # specs in place of arrays
 
 
 class Progress(eqx.Module):
@@ -116,13 +110,13 @@ class PPO:
     @partial(jax.jit, static_argnums=0)
     def collect(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Batch, Transition, Progress]:
         """Acts in all tasks, one after the other in one program, and estimates advantages."""
-        outputs = (STATE, SHARED, OVER_TIME, ALL)
+        outputs = (STATE, SECOND, THIRD, ALL)
         return self.share.run(self.collect_share, (STATE, ALL), outputs)(state, key)
 
     @partial(jax.jit, static_argnums=0)
     def epoch(self, state: LearnerState, batch: Batch, *, key: PRNGKey) -> LearnerState:
         """One pass over the data in random minibatches, each with the same number of samples from every task."""
-        return self.share.run(self.epoch_share, (STATE, SHARED, ALL), STATE)(state, batch, key)
+        return self.share.run(self.epoch_share, (STATE, SECOND, ALL), STATE)(state, batch, key)
 
     def collect_share(self, state: LearnerState, key: PRNGKey) -> tuple[LearnerState, Batch, Transition, Progress]:
         """One device's part of `collect`."""

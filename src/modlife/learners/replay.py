@@ -7,7 +7,7 @@ batch last, as networks want it, at half the cost of bytes (`docs/performance.md
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import equinox as eqx
@@ -43,18 +43,15 @@ class Packing:
     structure: Any
 
     @staticmethod
+    @cache
     def of(env: Environment) -> "Packing":
         """The packing of a domain's transitions; a discrete action takes one byte."""
         task = jnp.zeros(len(env.graph.factors), jnp.int32)
         observation = jax.eval_shape(lambda key: env.observe(env.reset(task, key=key)), jax.random.key(0))
         actions = env.graph.actions
-        action = ((actions.size,), np.float32) if isinstance(actions, Continuous) else ((), np.uint8)
-        fields = Transition(
-            observation,
-            jax.ShapeDtypeStruct(*action),  # pyright: ignore[reportArgumentType]  # shapes in place of arrays
-            jax.ShapeDtypeStruct((), np.float32),  # pyright: ignore[reportArgumentType]
-            jax.ShapeDtypeStruct((), np.bool_),  # pyright: ignore[reportArgumentType]
-        )
+        shape: Any = jax.ShapeDtypeStruct  # in place of an array
+        action = shape((actions.size,), np.float32) if isinstance(actions, Continuous) else shape((), np.uint8)
+        fields = Transition(observation, action, shape((), np.float32), shape((), np.bool_))
         leaves, structure = jax.tree.flatten(fields)
         return Packing(tuple(leaf.shape for leaf in leaves), tuple(leaf.dtype.name for leaf in leaves), structure)
 

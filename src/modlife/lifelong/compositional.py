@@ -24,7 +24,7 @@ from modlife.learners.replay import Packing, Transition, last_rows
 from modlife.lifelong.evaluation import Evaluation, evaluate_tasks
 from modlife.lifelong.loop import AgentState, Chosen, Evaluated, Step, Structure, Work
 from modlife.lifelong.offline import consolidate
-from modlife.lifelong.online import update_count, updates
+from modlife.lifelong.online import begin_chain, chain_learner, one_by_one, update_count, updates
 from modlife.lifelong.search import search
 from modlife.policies.bank import bank_of_one, only_chain, pick, place
 from modlife.policies.networks import Modular
@@ -68,12 +68,7 @@ class Compositional:
 
     def learn(self, state: AgentState, stage: tuple[Task, ...], *, key: PRNGKey) -> Iterator[Step]:
         """Learns each task of the stage in turn."""
-        for number, task in enumerate(stage):
-            if task in state.met:
-                continue
-            for step in self.learn_one(state, task, key=jax.random.fold_in(key, number)):
-                state = step[0]
-                yield step
+        return one_by_one(self.learn_one, state, stage, key=key)
 
     def learn_one(self, state: AgentState, task: Task, *, key: PRNGKey) -> Iterator[Step]:
         """Structure, online, offline; from wherever the state stands."""
@@ -97,7 +92,7 @@ class Compositional:
         key_search, key_evaluate, key_start = jax.random.split(key, 3)
         chosen = self.choice(state, task, key=key_search)
         zero_shot = self.evaluate(state.params, task, chosen.structure, key=key_evaluate)
-        learner = self.begin(state.params, task, chosen.structure, key=key_start)
+        learner = begin_chain(self.learner, state.params, chosen.structure, task, key=key_start)
         work = Work("online", 0, chosen.structure, chosen.steps, Exploring(learner, ()))
         return replace(state, work=work), (chosen, Evaluated("zero-shot", zero_shot))
 
@@ -131,20 +126,13 @@ class Compositional:
     @property
     def learner(self) -> PPO:
         """PPO on one chain of modules."""
-        alone = Modular(self.network.graph, (1,) * len(self.network.sizes), self.network.critic)
-        return PPO(self.env, alone, self.ppo, self.devices)
+        return chain_learner(self.env, self.network, self.ppo, self.devices)
 
     @property
     def times(self) -> int:
         """Time steps that replay keeps of a task."""
         most = update_count(self.learner, self.steps) * self.ppo.batch
         return max(1, min(self.bcq.replay_size, most) // self.ppo.envs)
-
-    def begin(self, bank: Pytree, task: Task, structure: Structure, *, key: PRNGKey) -> LearnerState:
-        """PPO on a copy of the modules that a structure picks."""
-        tasks = jnp.array([self.env.graph.indices(task)])
-        copy = bank_of_one(pick(bank, jnp.array(structure)))
-        return self.learner.init(copy, tasks, jnp.zeros_like(tasks), key=key)
 
     def first_kept(self, spent: int) -> int:
         """The number of the first update whose transitions replay keeps."""
@@ -250,7 +238,7 @@ class Compositional:
         extent = (self.ppo.length, self.ppo.envs, Packing.of(self.env).words)
 
         def exploring(key: PRNGKey) -> Exploring:
-            learner = self.begin(state.params, stage[0], work.structure, key=key)
+            learner = begin_chain(self.learner, state.params, work.structure, stage[0], key=key)
             return Exploring(learner, (jnp.zeros(extent, jnp.uint32),) * kept)
 
         return jax.eval_shape(exploring, jax.random.key(0))

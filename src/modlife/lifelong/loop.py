@@ -73,9 +73,8 @@ class Chosen:
     """`fresh` modules, `given`, or `searched`."""
     steps: int = 0
     """Environment steps that the search took."""
-    candidates: tuple[Structure, ...] = ()
     returns: tuple[float, ...] = ()
-    """Mean return of each candidate, where they were tried."""
+    """Mean return of each structure, in the order of `search.all_structures`, where they were tried."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from modlife.learners.acting import Rule
 from modlife.learners.config import PPOConfig
 from modlife.learners.ppo import PPO, LearnerState
 from modlife.lifelong.loop import AgentState, Step, Structure, Work
-from modlife.lifelong.online import update_count, updates
-from modlife.policies.bank import bank_of_one, only_chain, pick, place
+from modlife.lifelong.online import begin_chain, chain_learner, one_by_one, update_count, updates
+from modlife.policies.bank import only_chain, place
 from modlife.policies.networks import Modular
 from modlife.types import Task
 
@@ -45,17 +45,12 @@ class SingleTask:
 
     def learn(self, state: AgentState, stage: tuple[Task, ...], *, key: PRNGKey) -> Iterator[Step]:
         """Learns each task of the stage by itself."""
-        for number, task in enumerate(stage):
-            if task in state.met:
-                continue
-            for step in self.learn_one(state, task, key=jax.random.fold_in(key, number)):
-                state = step[0]
-                yield step
+        return one_by_one(self.learn_one, state, stage, key=key)
 
     def learn_one(self, state: AgentState, task: Task, *, key: PRNGKey) -> Iterator[Step]:
         """PPO on the task's own modules."""
         key_init, key_learn = jax.random.split(key)
-        ppo, own = self.learner, jnp.full(len(self.env.graph.factors), len(state.met))
+        ppo, own = self.learner, jnp.array(self.own(state))
         work = state.work or Work("online", 0, (), 0, self.begin(state, task, key=key_init))
         last = update_count(ppo, self.steps)
         learning = updates(ppo, work.data, done=work.number, steps=self.steps, key=key_learn)
@@ -70,14 +65,15 @@ class SingleTask:
     @property
     def learner(self) -> PPO:
         """PPO on one chain of modules."""
-        alone = Modular(self.env.graph, (1,) * len(self.env.graph.factors), critic=1)
-        return PPO(self.env, alone, self.ppo, self.devices)
+        return chain_learner(self.env, self.network, self.ppo, self.devices)
 
     def begin(self, state: AgentState, task: Task, *, key: PRNGKey) -> LearnerState:
         """The learner at the start of a task."""
-        structure = jnp.full(len(self.env.graph.factors), len(state.met))
-        tasks = jnp.array([self.env.graph.indices(task)])
-        return self.learner.init(bank_of_one(pick(state.params, structure)), tasks, jnp.zeros_like(tasks), key=key)
+        return begin_chain(self.learner, state.params, self.own(state), task, key=key)
+
+    def own(self, state: AgentState) -> Structure:
+        """The structure of the next task."""
+        return (len(state.met),) * len(self.env.graph.factors)
 
     def blank(self, state: AgentState, work: Work, stage: tuple[Task, ...]) -> Pytree:
         """A learner's shapes."""
