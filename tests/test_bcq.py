@@ -231,7 +231,7 @@ def test_rules_of_acting_by_hand():
         "boltzmann": np.exp([0.0, 1.0, 9.0]) / np.exp([0.0, 1.0, 9.0]).sum(),
     }
     for name, probs in expected.items():
-        found = np.exp(Rule(name, threshold=0.3)(output))[:, 0]  # pyright: ignore[reportArgumentType]  # any name
+        found = np.exp(Rule(name, threshold=0.3).log_probs(output))[:, 0]  # pyright: ignore[reportArgumentType]  # any name
         np.testing.assert_allclose(found, probs, rtol=1e-5, atol=1e-7)
-    never = losses.sample(Rule("filtered-greedy", threshold=0.3)(output), jnp.array([0.999999]))
+    never = Rule("filtered-greedy", threshold=0.3)(output).sample(jnp.array([0.999999]))
     assert never.tolist() == [1]

@@ -13,3 +13,8 @@ gymnasium.register(
     entry_point="modlife.domains.gym:Grid2DEnv",
     vector_entry_point="modlife.domains.gym:Grid2DVectorEnv",
 )
+gymnasium.register(
+    id="modlife/RobotLift-v0",
+    entry_point="modlife.domains.robot.gym:RobotLiftEnv",
+    vector_entry_point="modlife.domains.robot.gym:RobotLiftVectorEnv",
+)

@@ -18,6 +18,12 @@ PRNGKey = Key[Array, ""]
 Pytree = Any
 """Any nesting of arrays."""
 
+Action = Any
+"""A whole number (`Int[Array, ""]`), or a vector of real ones (`Float[Array, "A"]`), as the graph says."""
+
+Actions = Int[Array, " B"] | Float[Array, "B A"]
+"""Actions of a batch."""
+
 StateT = TypeVar("StateT")
 ObservationT = TypeVar("ObservationT")
 
@@ -47,7 +53,7 @@ class Outcome(eqx.Module):
 
 @runtime_checkable
 class Environment(Protocol[StateT, ObservationT]):
-    """A domain whose dynamics are JAX functions."""
+    """A domain whose dynamics JAX can call, be they written in JAX or run on the host."""
 
     @property
     def graph(self) -> ProblemGraph:
@@ -67,7 +73,7 @@ class Environment(Protocol[StateT, ObservationT]):
         """A first state of the task that this state belongs to."""
         ...
 
-    def step(self, state: StateT, action: Int[Array, ""]) -> tuple[StateT, Outcome]:
+    def step(self, state: StateT, action: Action) -> tuple[StateT, Outcome]:
         """The state after an action, and what the action gave."""
         ...
 
@@ -81,7 +87,7 @@ class Environment(Protocol[StateT, ObservationT]):
 
 
 def step_batch(
-    env: Environment[StateT, ObservationT], states: StateT, actions: Int[Array, " B"], *, key: PRNGKey
+    env: Environment[StateT, ObservationT], states: StateT, actions: Actions, *, key: PRNGKey
 ) -> tuple[StateT, Outcome]:
     """A step of each environment; where it ends an episode, the state returned is the first of a new one.
 

@@ -8,8 +8,9 @@ from the state, through one module per factor, to the actions.
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args, get_type_hints
 
 from modlife.errors import InputError, unknown
 from modlife.types import Task
@@ -102,6 +103,10 @@ class ProblemGraph:
             )
         return tuple(component_index(factor, name) for factor, name in zip(self.factors, task.components, strict=True))
 
+    def named(self, indices: Sequence[int]) -> Task:
+        """The task with these component indices."""
+        return Task(tuple(factor.components[index] for factor, index in zip(self.factors, indices, strict=True)))
+
     def parse(self, text: str) -> Task:
         """The task written as its components with slashes between, for example `wall/red/dynamics-2`."""
         task = Task(tuple(text.split("/")))
@@ -164,3 +169,11 @@ def check_actions(actions: Discrete | Continuous) -> None:
         check_names("action", actions.names)
     elif actions.size < 1 or not actions.low < actions.high:
         raise InputError(f"Continuous actions need a size of 1 or more and low < high; got {actions}.")
+
+
+def check_choices(world: object) -> None:
+    """Fields of a world with a fixed set of values have one of them."""
+    for field, hint in get_type_hints(type(world)).items():
+        allowed = get_args(hint)
+        if allowed and allowed[-1] is not ... and getattr(world, field) not in allowed:
+            raise unknown(f"value for {field}", getattr(world, field), allowed)

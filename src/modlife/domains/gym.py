@@ -9,7 +9,6 @@ as `size=10` or `colour_count=6`. A change of rules gets a new version.
 
 import functools
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -17,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Array, Bool, Int, Int32, UInt8, UInt32
@@ -26,8 +24,9 @@ from modlife.domains.env import Outcome
 from modlife.domains.grid2d import render
 from modlife.domains.grid2d.spec import VIEW, World
 from modlife.domains.grid2d.world import Grid2D, State
+from modlife.domains.gym_common import checked_options, checked_render_mode, draw_seed, generators
 from modlife.domains.pictures import Picture
-from modlife.errors import InputError, unknown
+from modlife.errors import InputError
 
 Image = UInt8[Array, "7 7 7"]
 """The paper's observation, [i, j, channel]: i from left to right, j towards the agent."""
@@ -167,14 +166,7 @@ class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """New random layouts; a single seed s stands for s, s + 1, ..."""
-        seeds = [seed + n for n in range(self.num_envs)] if isinstance(seed, int) else seed or [None] * self.num_envs
-        if len(seeds) != self.num_envs:
-            raise InputError(f"{len(seeds)} seeds for {self.num_envs} environments; give one each, or a single one.")
-        old = self._generators or [None] * self.num_envs
-        self._generators = [
-            seeding.np_random(one)[0] if one is not None or kept is None else kept
-            for one, kept in zip(seeds, old, strict=True)
-        ]
+        self._generators = generators(seed, self._generators, self.num_envs)
         drawn = np.array([draw_seed(generator) for generator in self._generators])
         self._state, image = self._functions.reset(jnp.array(self.task), drawn)
         return np.array(image), {}
@@ -206,11 +198,7 @@ class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
 def world_from(options: dict[str, Any]) -> World:
     """The world with these fields, or a sentence about the one that does not exist."""
-    known = [field.name for field in fields(World)]
-    for name in options:
-        if name not in known:
-            raise unknown("option", name, ["static", "target", "dynamics", *known])
-    return World(**options)
+    return World(**checked_options(options, World, ["static", "target", "dynamics"]))
 
 
 def task_from(world: World, static: str, target: str, dynamics: int | str) -> tuple[int, ...]:
@@ -223,15 +211,3 @@ def spaces_of(world: World) -> tuple[spaces.Box, spaces.Discrete]:
     """Observation and action space."""
     highest = max(world.colour_count, 4)
     return spaces.Box(0, highest, (VIEW, VIEW, 7), np.uint8), spaces.Discrete(world.actions)
-
-
-def checked_render_mode(mode: str | None) -> str | None:
-    """None or `rgb_array`."""
-    if mode not in (None, "rgb_array"):
-        raise unknown("render_mode", mode, ["rgb_array"])
-    return mode
-
-
-def draw_seed(generator: np.random.Generator) -> np.uint32:
-    """The seed of the next episode."""
-    return generator.integers(2**32, dtype=np.uint32)

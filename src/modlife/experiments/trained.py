@@ -13,8 +13,8 @@ from modlife.experiments.agents import build
 from modlife.experiments.records import as_record
 from modlife.experiments.restore import newest
 from modlife.experiments.store import RunDirectory
-from modlife.learners import losses
 from modlife.learners.config import Acting
+from modlife.learners.distributions import noise
 from modlife.lifelong.compositional import Compositional, expected_or_none
 from modlife.lifelong.loop import Agent, AgentState, evaluate_agent
 from modlife.types import Task
@@ -78,7 +78,7 @@ def sampled_act(agent: Agent, state: AgentState, task: Task) -> Callable[[Any, A
 
     def act(env_state: Any, key: Any) -> Any:
         observation = jax.tree.map(lambda leaf: leaf[None], agent.env.observe(env_state))
-        log_probs = agent.acting(agent.network(policy, agent.env.parts(observation)))
-        return losses.sample(log_probs, jax.random.uniform(key, (1,)))[0]
+        policy_says = agent.acting(agent.network(policy, agent.env.parts(observation)))
+        return policy_says.sample(noise(agent.env.graph.actions, (1,), key=key))[0]
 
     return act

@@ -7,9 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from modlife.errors import InputError
 from modlife.learners import losses
 from modlife.learners.config import Acting
-from modlife.policies.networks import Output
+from modlife.learners.distributions import Categorical, Gaussian
+from modlife.policies.networks import GaussianOutput, Output
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,17 @@ class Rule:
         """Whether it takes a critic with a value per action."""
         return not self.name.startswith("actor")
 
-    def __call__(self, output: Output) -> Float[Array, "A B"]:
-        """Log-probabilities of actions; minus infinity where an action is never taken."""
+    def __call__(self, output: Output | GaussianOutput) -> Categorical | Gaussian:
+        """What actions are sampled from; where they are real numbers, only the actor can say."""
+        if isinstance(output, GaussianOutput):
+            if self.needs_q:
+                raise InputError(f"Acting by '{self.name}' takes a value per action; real-valued actions have none.")
+            spread = -math.inf if self.name == "actor-greedy" else output.log_std
+            return Gaussian(output.mean, jnp.broadcast_to(spread, output.log_std.shape))
+        return Categorical(self.log_probs(output))
+
+    def log_probs(self, output: Output) -> Float[Array, "A B"]:
+        """Log-probabilities of a few actions; minus infinity where one is never taken."""
         log_probs = losses.log_softmax(output.logits)
         if self.name == "actor":
             return log_probs

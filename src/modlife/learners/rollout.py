@@ -6,16 +6,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from modlife.domains.env import Environment, Outcome, PRNGKey, Pytree, step_batch
-from modlife.learners import losses
+from modlife.learners import distributions
 from modlife.learners.acting import Rule
-from modlife.policies.networks import Network
+from modlife.policies.networks import GaussianNetwork, Network
+
+ACTOR = Rule("actor")
+"""How experience is collected."""
 
 
 class Rollout(eqx.Module):
     """What a batch of environments showed: in one step, [environment, ...], or over time, [time, environment, ...]."""
 
     observation: Pytree
-    action: Int[Array, "*T E"]
+    action: Int[Array, "*T E"] | Float[Array, "*T E A"]
     log_prob: Float[Array, "*T E"]
     value: Float[Array, "*T E"]
     final_value: Float[Array, "*T E"]
@@ -45,30 +48,37 @@ def start(env: Environment, task: Int[Array, " F"], *, count: int, key: PRNGKey)
 
 
 def collect(
-    env: Environment, network: Network, policy: Pytree, actors: Actors, *, steps: int, final_values: bool, key: PRNGKey
+    env: Environment,
+    network: Network | GaussianNetwork,
+    policy: Pytree,
+    actors: Actors,
+    *,
+    steps: int,
+    final_values: bool,
+    key: PRNGKey,
 ) -> tuple[Actors, Rollout, Float[Array, " E"]]:
     """Acts for some steps, by sampling; also returns the value of the states reached at the end.
 
     `final_values` asks for the values of states that a time limit cut off, which cost a further pass.
     """
     key_act, key_step = jax.random.split(key)
-    uniform = jax.random.uniform(key_act, (steps, actors.returns.shape[0]))
+    noise = distributions.noise(env.graph.actions, (steps, actors.returns.shape[0]), key=key_act)
 
-    def act(actors: Actors, random: tuple[Float[Array, " E"], PRNGKey]) -> tuple[Actors, Rollout]:
+    def act(actors: Actors, random: tuple[Float[Array, "E ..."], PRNGKey]) -> tuple[Actors, Rollout]:
         observation = jax.vmap(env.observe)(actors.states)
         output = network(policy, env.parts(observation))
-        log_probs = losses.log_softmax(output.logits)
-        action = losses.sample(log_probs, random[0])
+        policy_says = ACTOR(output)
+        action = policy_says.sample(random[0])
         states, outcome = step_batch(env, actors.states, action, key=random[1])
         returns = actors.returns + outcome.reward
         ended = outcome.terminated | outcome.truncated
         final = jnp.zeros_like(returns)
         if final_values:
             final = values_if(outcome.truncated, env, network, policy, actors.states, action)
-        step = Rollout(observation, action, losses.chosen(log_probs, action), output.value, final, outcome, returns)
+        step = Rollout(observation, action, policy_says.log_prob(action), output.value, final, outcome, returns)
         return Actors(states, jnp.where(ended, 0.0, returns)), step
 
-    actors, rollout = jax.lax.scan(act, actors, (uniform, jax.random.split(key_step, steps)))
+    actors, rollout = jax.lax.scan(act, actors, (noise, jax.random.split(key_step, steps)))
     last = network(policy, env.parts(jax.vmap(env.observe)(actors.states))).value
     return actors, rollout, last
 
@@ -76,10 +86,10 @@ def collect(
 def values_if(
     wanted: Bool[Array, " E"],
     env: Environment,
-    network: Network,
+    network: Network | GaussianNetwork,
     policy: Pytree,
     states: Pytree,
-    action: Int[Array, " E"],
+    action: Int[Array, " E"] | Float[Array, "E A"],
 ) -> Float[Array, " E"]:
     """Values of the states after an action, before any restart, where wanted; computed only if any is."""
 
@@ -101,7 +111,7 @@ class Episodes(eqx.Module):
 
 def evaluate(
     env: Environment,
-    network: Network,
+    network: Network | GaussianNetwork,
     policy: Pytree,
     task: Int[Array, " F"],
     *,
@@ -117,8 +127,8 @@ def evaluate(
 
     def act(carry: tuple[Pytree, Bool[Array, " E"], Episodes], key: PRNGKey):
         states, alive, sofar = carry
-        log_probs = rule(network(policy, env.parts(jax.vmap(env.observe)(states))))
-        action = losses.sample(log_probs, jax.random.uniform(key, (episodes,)))
+        policy_says = rule(network(policy, env.parts(jax.vmap(env.observe)(states))))
+        action = policy_says.sample(distributions.noise(env.graph.actions, (episodes,), key=key))
         states, outcome = jax.vmap(env.step)(states, action)
         sofar = Episodes(
             sofar.returns + jnp.where(alive, outcome.reward, 0.0),

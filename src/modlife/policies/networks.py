@@ -40,6 +40,14 @@ class Output(eqx.Module):
         return self.values.max(axis=0)
 
 
+class GaussianOutput(eqx.Module):
+    """What a network says of a batch of observations where actions are real numbers."""
+
+    mean: Float[Array, "A B"]
+    log_std: Float[Array, " A"]
+    value: Float[Array, " B"]
+
+
 class Shallow(eqx.Module):
     """Two convolutions: 7 x 7 cells to 16 channels of 2 x 2."""
 
@@ -187,6 +195,14 @@ class Network(Protocol):
 
     def __call__(self, policy: Any, parts: Mapping[str, Part]) -> Output:
         """Logits and values of a batch, from the parts of its observations."""
+        ...
+
+
+class GaussianNetwork(Protocol):
+    """A network for domains whose actions are real numbers, at work."""
+
+    def __call__(self, policy: Any, parts: Mapping[str, Part]) -> GaussianOutput:
+        """Mean, spread and value of a batch, from the parts of its observations."""
         ...
 
 

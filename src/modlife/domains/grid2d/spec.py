@@ -5,9 +5,9 @@ No JAX here, so that the command line can read it quickly.
 
 import itertools
 from dataclasses import dataclass
-from typing import Literal, get_args, get_type_hints
+from typing import Literal
 
-from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
+from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph, check_choices
 from modlife.errors import InputError, unknown
 
 VIEW = 7
@@ -140,14 +140,6 @@ class World:
 def smallest_size(colours: int) -> int:
     """The smallest grid with a column to split it and free cells for the agent and every target."""
     return next(size for size in itertools.count(5) if (size - 3) * (size - 2) >= 1 + colours)
-
-
-def check_choices(world: World) -> None:
-    """Fields with a fixed set of values have one of them."""
-    for field, hint in get_type_hints(World).items():
-        allowed = get_args(hint)
-        if allowed and allowed[-1] is not ... and getattr(world, field) not in allowed:
-            raise unknown(f"value for {field}", getattr(world, field), allowed)
 
 
 def check_range(name: str, value: int, low: int, high: int, *, why: str = "") -> None:

@@ -1,0 +1,44 @@
+"""What the Gymnasium faces of all domains share."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from gymnasium.utils import seeding
+
+from modlife.errors import InputError, unknown
+
+
+def checked_options(options: dict[str, Any], world: type, task: list[str]) -> dict[str, Any]:
+    """The options, all of which must be fields of a world; `task` names those that choose the task."""
+    known = [field.name for field in fields(world)]
+    for name in options:
+        if name not in known:
+            raise unknown("option", name, [*task, *known])
+    return options
+
+
+def generators(
+    seed: int | Sequence[int | None] | None, old: list[np.random.Generator], count: int
+) -> list[np.random.Generator]:
+    """A random generator for each environment, new where a seed is given; a single s stands for s, s + 1, ..."""
+    seeds = [seed + n for n in range(count)] if isinstance(seed, int) else seed or [None] * count
+    if len(seeds) != count:
+        raise InputError(f"{len(seeds)} seeds for {count} environments; give one each, or a single one.")
+    return [
+        seeding.np_random(one)[0] if one is not None or kept is None else kept
+        for one, kept in zip(seeds, old or [None] * count, strict=True)
+    ]
+
+
+def checked_render_mode(mode: str | None) -> str | None:
+    """None or `rgb_array`."""
+    if mode not in (None, "rgb_array"):
+        raise unknown("render_mode", mode, ["rgb_array"])
+    return mode
+
+
+def draw_seed(generator: np.random.Generator) -> np.uint32:
+    """The seed of the next episode."""
+    return generator.integers(2**32, dtype=np.uint32)

@@ -1,0 +1,193 @@
+"""The Gymnasium face of the robot domain: one environment, or many sharing one simulator.
+
+    gymnasium.make("modlife/RobotLift-v0", robot="Panda", object="can", obstacle="wall", render_mode="rgb_array")
+    gymnasium.make_vec("modlife/RobotLift-v0", num_envs=16, vectorization_mode="vector_entry_point", robot="IIWA")
+
+`import modlife` registers the id. Options beyond the task are the fields of `modlife.domains.robot.spec.RobotWorld`,
+such as `preset="fast"`. A change of rules gets a new version.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from jaxtyping import Float
+
+from modlife.domains.gym_common import checked_options, checked_render_mode, generators
+from modlife.domains.pictures import Picture
+from modlife.domains.robot.physics import Physics, Step
+from modlife.domains.robot.render import Camera
+from modlife.domains.robot.spec import ACTIONS, SEEN, SPLITS, RobotWorld
+from modlife.errors import InputError
+
+Observation = dict[str, Float[np.ndarray, "..."]]
+FPS = 20
+"""Actions in a second."""
+
+
+class RobotLiftEnv(gymnasium.Env[Any, np.ndarray]):
+    """One task of the robot domain.
+
+    Observation: a dictionary of float32 vectors, obstacle 14, object 14, goal 17 and robot 32, as the paper's modules
+    see them. Action: 8 numbers from -1 to 1, the change of each joint (times 0.05 rad) and the sign for the fingers
+    to close (+) or open (-); numbers beyond are clipped, NaN and wrong shapes are refused. Reward: 1 when lifted, less
+    before (`RobotWorld.reward`). Never terminated; truncated at the horizon.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": FPS}
+
+    def __init__(
+        self,
+        robot: str = "Panda",
+        object: str = "can",
+        obstacle: str = "none",
+        *,
+        render_mode: str | None = None,
+        **options: Any,
+    ):
+        self.world, self.task = task_from(robot, object, obstacle, options)
+        self.render_mode = checked_render_mode(render_mode)
+        self.observation_space, self.action_space = spaces_of()
+        self.physics = Physics(self.world)
+        self._now: Step | None = None
+        self._time, self._solved = 0, False
+        self._camera: Camera | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """A new place for the object."""
+        super().reset(seed=seed)
+        self._now = self.physics.start(self.task[None], self.np_random.random((1, 3)))
+        self._time, self._solved = 0, False
+        return first(by_part(self._now)), {}
+
+    def step(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """50 ms. `info["success"]` tells whether the object is lifted, `info["solved"]` whether it ever was."""
+        if self._now is None:
+            raise InputError("Call reset before the first step.")
+        checked = np.asarray(action, float)
+        if checked.shape != (ACTIONS,):
+            raise InputError(f"An action of shape {checked.shape}; expected ({ACTIONS},).")
+        self._now = self.physics.step(self.task[None], self._now.rows, checked[None])
+        self._time += 1
+        success = bool(self._now.success[0])
+        self._solved |= success
+        info = {"success": success, "solved": self._solved}
+        truncated = self._time >= self.world.horizon
+        return first(by_part(self._now)), float(self._now.reward[0]), False, truncated, info
+
+    def render(self) -> Picture | None:
+        """The scene from beside the table, the goal shown as a shadow of the object."""
+        if self.render_mode is None or self._now is None:
+            return None
+        self._camera = self._camera or Camera(self.physics.scene(tuple(self.task.tolist())))
+        return self._camera.draw(self._now.rows[0])
+
+
+class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
+    """Many environments of one task; `workers` threads run their physics side by side.
+
+    Environment i behaves as `RobotLiftEnv` seeded with `seed + i`. Where an episode ends, the observation returned is
+    the first of the next one; the last one is in `info["final_obs"]`, marked by `info["_final_obs"]`.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": FPS, "autoreset_mode": AutoresetMode.SAME_STEP}
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        robot: str = "Panda",
+        object: str = "can",
+        obstacle: str = "none",
+        *,
+        workers: int = 1,
+        render_mode: str | None = None,
+        **options: Any,
+    ):
+        self.num_envs = num_envs
+        self.world, task = task_from(robot, object, obstacle, options)
+        self.tasks = np.tile(task, (num_envs, 1))
+        self.render_mode = checked_render_mode(render_mode)
+        self.single_observation_space, self.single_action_space = spaces_of()
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.physics = Physics(self.world, workers=workers)
+        self._generators: list[np.random.Generator] = []
+        self._now: Step | None = None
+        self._times = np.zeros(num_envs, int)
+        self._solved = np.zeros(num_envs, bool)
+        self._camera: Camera | None = None
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """New places for the objects; a single seed s stands for s, s + 1, ..."""
+        self._generators = generators(seed, self._generators, self.num_envs)
+        draws = np.concatenate([generator.random((1, 3)) for generator in self._generators])
+        self._now = self.physics.start(self.tasks, draws)
+        self._times[:], self._solved[:] = 0, False
+        return by_part(self._now), {}
+
+    def step(self, actions: np.ndarray) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """One action in each environment, and a new start where that ended an episode."""
+        if self._now is None:
+            raise InputError("Call reset before the first step.")
+        now = self._now = self.physics.step(self.tasks, self._now.rows, np.asarray(actions, float))
+        self._times += 1
+        self._solved |= now.success
+        every = np.ones(self.num_envs, bool)
+        info = {"success": now.success, "_success": every, "solved": self._solved.copy(), "_solved": every}
+        ended = self._times >= self.world.horizon
+        seen = by_part(now)
+        if ended.any():
+            info |= {"final_obs": seen, "_final_obs": ended}
+            self._restart(ended)
+            seen = by_part(self._now)
+        return seen, now.reward, np.zeros(self.num_envs, bool), ended, info
+
+    def _restart(self, ended: np.ndarray) -> None:
+        """Starts new episodes where the old ones ended."""
+        assert self._now is not None
+        draws = np.concatenate([self._generators[place].random((1, 3)) for place in np.flatnonzero(ended)])
+        fresh = self.physics.start(self.tasks[ended], draws)
+        merged = [old.copy() for old in self._now]
+        for old, new in zip(merged, fresh, strict=True):
+            old[ended] = new
+        self._now = Step(*merged)
+        self._times[ended], self._solved[ended] = 0, False
+
+    def render(self) -> tuple[Picture, ...] | None:
+        """A picture of each environment."""
+        if self.render_mode is None or self._now is None:
+            return None
+        self._camera = self._camera or Camera(self.physics.scene(tuple(self.tasks[0].tolist())))
+        return tuple(self._camera.draw(row) for row in self._now.rows)
+
+
+def task_from(robot: str, lifted: str, obstacle: str, options: dict[str, Any]) -> tuple[RobotWorld, np.ndarray]:
+    """The world with these options, and the indices of a task in it."""
+    world = RobotWorld(**checked_options(options, RobotWorld, ["robot", "object", "obstacle"]))
+    graph = world.graph
+    return world, np.array(graph.indices(graph.task({"obstacle": obstacle, "object": lifted, "robot": robot})))
+
+
+def spaces_of() -> tuple[spaces.Dict, spaces.Box]:
+    """Observation and action space."""
+    seen: dict[str, spaces.Space] = {part.name: spaces.Box(-np.inf, np.inf, part.shape, np.float32) for part in SEEN}
+    return spaces.Dict(seen), spaces.Box(-1, 1, (ACTIONS,), np.float32)
+
+
+def by_part(step: Step) -> Observation:
+    """Observations of a batch, part by part."""
+    pieces = np.split(step.observation.astype(np.float32), SPLITS, axis=1)
+    return {part.name: piece for part, piece in zip(SEEN, pieces, strict=True)}
+
+
+def first(batch: Observation) -> Observation:
+    """The observation of a batch's only environment."""
+    return {name: values[0] for name, values in batch.items()}

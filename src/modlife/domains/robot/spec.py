@@ -1,0 +1,86 @@
+"""Which robot tasks: their parameters, the switches to the released code's behaviour, the problem graph.
+
+No MuJoCo here, so that the command line can read it quickly and without the `robot` extra.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from modlife.domains.graph import Continuous, Factor, Part, ProblemGraph, check_choices
+from modlife.errors import InputError, unknown
+
+OBSTACLES = ("none", "wall", "door")
+OBJECTS = ("can", "milk", "cereal", "bread")
+ROBOTS = ("Sawyer", "IIWA", "Gen3", "Panda")
+
+JOINTS = 7
+ACTIONS = JOINTS + 1
+
+SEEN = (Part("obstacle", (14,)), Part("object", (14,)), Part("goal", (17,)), Part("robot", (32,)))
+"""What is observed, in order."""
+SPLITS = (14, 28, 45)
+"""Where one part of an observation ends and the next begins."""
+OBSERVED = 77
+
+INSTALL = "pip install 'modlife[robot]'"
+
+
+class Preset(NamedTuple):
+    """How finely physics is integrated: an action takes 50 ms in any case."""
+
+    timestep: float
+    substeps: int
+
+
+PRESETS = {"paper": Preset(0.002, 25), "fast": Preset(0.005, 10)}
+
+
+@dataclass(frozen=True)
+class RobotWorld:
+    """The robot domain as a family of tasks; the defaults are the paper's 48."""
+
+    obstacles: tuple[str, ...] = OBSTACLES
+    """Obstacles that tasks are made of, from none, wall, door."""
+    objects: tuple[str, ...] = OBJECTS
+    """Objects to lift, from can, milk, cereal, bread."""
+    robots: tuple[str, ...] = ROBOTS
+    """Arms, from Sawyer, IIWA, Gen3, Panda."""
+    preset: Literal["paper", "fast"] = "paper"
+    """Physics steps of 2 ms, 25 to an action (paper), or of 5 ms, 10 to an action (fast)."""
+    reward: Literal["paper", "released"] = "paper"
+    """The paper's formulas, or those of the authors' released code."""
+    object_area: Literal["strip", "half"] = "strip"
+    """Where objects start: the released code's strip behind the table's middle, or all of the table's right half."""
+    horizon: int = 500
+    """Steps after which an episode is cut off."""
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        for field, known in (("obstacles", OBSTACLES), ("objects", OBJECTS), ("robots", ROBOTS)):
+            chosen = getattr(self, field)
+            if not chosen or len(set(chosen)) < len(chosen):
+                raise InputError(f"{field} = {', '.join(chosen) or 'nothing'}: name at least one, and none twice.")
+            for name in chosen:
+                if name not in known:
+                    raise unknown(field.removesuffix("s"), name, known)
+        if self.horizon < 1:
+            raise InputError(f"horizon = {self.horizon}, but an episode has at least 1 step.")
+
+    @property
+    def timing(self) -> Preset:
+        """Length and number of physics steps in an action."""
+        return PRESETS[self.preset]
+
+    @property
+    def graph(self) -> ProblemGraph:
+        """Obstacle, then object, then robot, which also sees the goal (paper, Appendix D.2)."""
+        return ProblemGraph(
+            name="robot",
+            factors=(
+                Factor("obstacle", self.obstacles, sees=("obstacle",)),
+                Factor("object", self.objects, sees=("object",)),
+                Factor("robot", self.robots, sees=("goal", "robot")),
+            ),
+            state=SEEN,
+            actions=Continuous(ACTIONS),
+        )

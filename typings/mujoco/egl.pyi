@@ -1,0 +1,3 @@
+"""Drawing without a screen, by EGL."""
+
+from mujoco import GLContext as GLContext

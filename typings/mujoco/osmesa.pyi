@@ -1,0 +1,3 @@
+"""Drawing without a screen, by OSMesa."""
+
+from mujoco import GLContext as GLContext
