@@ -24,7 +24,7 @@ def optax_promotes() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="module")
 def quick_compilation(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests that compile much and compute little do without most optimisations."""
-    quick = request.path.name in ("test_bcq.py", "test_compositional.py", "test_ppo.py")
+    quick = request.path.name in ("test_bcq.py", "test_compositional.py", "test_ppo.py", "test_robot.py")
     jax.config.update("jax_disable_most_optimizations", quick)
     yield
     jax.config.update("jax_disable_most_optimizations", False)

@@ -25,8 +25,13 @@ REPEATS = 5
 TASK = "lava/red/dynamics-0"
 
 
-def bench_env(*, threads: int | None, seconds: float) -> Iterator[Record]:
-    """Steps per second of the 2-D world and of the same task on minigrid."""
+def bench_env(*, threads: int | None, seconds: float, domain: str = "grid2d") -> Iterator[Record]:
+    """Steps per second of a domain; of the 2-D world also on minigrid, of the robot also of physics alone."""
+    if domain == "robot":
+        from modlife.experiments.bench_robot import bench_robot
+
+        yield from bench_robot(seconds=seconds)
+        return
     if threads is not None:
         yield from bench_env_here(threads=threads, seconds=seconds)
         return

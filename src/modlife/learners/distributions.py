@@ -35,12 +35,12 @@ class Gaussian(eqx.Module):
 
     def sample(self, noise: Float[Array, "B A"]) -> Float[Array, "B A"]:
         """An action for each sample."""
-        return self.mean.T + jnp.exp(self.log_std) * noise
+        return self.mean.T + jnp.exp(self.log_std)[None] * noise
 
     def log_prob(self, action: Float[Array, "B A"]) -> Float[Array, " B"]:
         """Log-densities of actions."""
-        scaled = (action - self.mean.T) / jnp.exp(self.log_std)
-        return (-0.5 * scaled**2 - self.log_std - 0.5 * math.log(2 * math.pi)).sum(axis=-1)
+        scaled = (action - self.mean.T) / jnp.exp(self.log_std)[None]
+        return (-0.5 * scaled**2 - self.log_std[None] - 0.5 * math.log(2 * math.pi)).sum(axis=-1)
 
 
 def noise(actions: Discrete | Continuous, shape: tuple[int, ...], *, key: PRNGKey) -> Float[Array, "..."]:

@@ -198,6 +198,7 @@ class Network(Protocol):
         ...
 
 
+@runtime_checkable
 class GaussianNetwork(Protocol):
     """A network for domains whose actions are real numbers, at work."""
 

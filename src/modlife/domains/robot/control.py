@@ -6,7 +6,7 @@ compensation (ROBOT: docs/details.md). `native` does the same without leaving co
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import mujoco
 import numpy as np
@@ -38,6 +38,7 @@ class Drive:
     """What each physics step of an action adds to the fingers' command."""
 
 
+@runtime_checkable
 class Advance(Protocol):
     """Runs the physics of one action; returns the fingers' command at its end."""
 

@@ -43,7 +43,7 @@ COLOURS = {
     "Gen3": (0.35, 0.38, 0.42),
     "Panda": (0.9, 0.9, 0.92),
     "can": (0.8, 0.1, 0.1),
-    "milk": (0.95, 0.97, 1.0),
+    "milk": (0.72, 0.83, 0.98),
     "cereal": (0.95, 0.75, 0.15),
     "bread": (0.7, 0.45, 0.2),
     "gripper": (0.25, 0.25, 0.27),
@@ -127,8 +127,7 @@ def add_obstacle(world: ET.Element, obstacle: str) -> None:
     """A wall, or the posts of a door frame, across the way from the arm to the object."""
     if obstacle == "none":
         return
-    position, turn = obstacle_pose(obstacle)
-    body = add(world, "body", name="obstacle", pos=position, quat=turn)
+    body = add(world, "body", name="obstacle", pos=obstacle_place(obstacle), quat=about_z(OBSTACLE_TURN))
     if obstacle == "wall":
         add(body, "geom", type="box", size=WALL, rgba=rgba("obstacle", 0.8))
     else:
@@ -136,10 +135,10 @@ def add_obstacle(world: ET.Element, obstacle: str) -> None:
             add(body, "geom", type="cylinder", size=POSTS, pos=(side, 0, 0), rgba=rgba("obstacle"))
 
 
-def obstacle_pose(obstacle: str) -> tuple[Float[np.ndarray, " 3"], Float[np.ndarray, " 4"]]:
-    """Position and orientation (w first) of a wall or a door frame, which stand on the table."""
-    half_height = {"wall": WALL[2], "door": POSTS[1]}[obstacle]
-    return np.array([OBSTACLE_X, 0, TABLE_TOP[2] + half_height]), about_z(OBSTACLE_TURN)
+def obstacle_place(obstacle: str) -> Float[np.ndarray, " 3"]:
+    """The centre of a wall or a door frame, which stand on the table; without either, the place itself."""
+    half_height = {"none": 0.0, "wall": WALL[2], "door": POSTS[1]}[obstacle]
+    return np.array([OBSTACLE_X, 0, TABLE_TOP[2] + half_height])
 
 
 def about_z(angle: float) -> Float[np.ndarray, " 4"]:

@@ -25,12 +25,15 @@ def library() -> ctypes.CDLL:
     return ctypes.CDLL(str(names[0]))
 
 
+def function(name: str) -> Any:
+    """A function of MuJoCo that takes a model and its data, both by address."""
+    return ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)((name, library()))
+
+
 @functools.cache
 def compiled() -> Callable[..., float]:
-    """The loop over physics steps; MuJoCo's functions are called by address."""
-    step1, step2 = (
-        ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)((name, library())) for name in ("mj_step1", "mj_step2")
-    )
+    """The loop over the physics steps of an action."""
+    step1, step2 = function("mj_step1"), function("mj_step2")
 
     @numba.njit(nogil=True)
     def loop(simulator: Any, drive: Any, goal: np.ndarray, fingers: float, closing: float) -> float:
@@ -68,3 +71,22 @@ def advance(
     simulator = (model._address, data._address, data.qpos, data.qvel, data.M, data.qfrc_bias, data.ctrl)
     driven = (drive.torques, drive.inertia, drive.finger_middle, drive.finger_reach, drive.finger_rates)
     return compiled()(simulator, driven, goal, fingers, closing)
+
+
+@functools.cache
+def compiled_replay() -> Callable[..., None]:
+    """Physics steps and nothing else."""
+    step = function("mj_step")
+
+    @numba.njit(nogil=True)
+    def loop(model: int, data: int, ctrl: np.ndarray, recorded: np.ndarray) -> None:
+        for moment in recorded:
+            ctrl[:] = moment
+            step(model, data)
+
+    return loop
+
+
+def replay(model: mujoco.MjModel, data: mujoco.MjData, recorded: Float[np.ndarray, "steps 9"]) -> None:
+    """Physics under recorded controls: as fast as MuJoCo can be."""
+    compiled_replay()(model._address, data._address, data.ctrl, recorded)

@@ -18,14 +18,13 @@ from jaxtyping import Bool, Float, Int
 from modlife.domains.robot import control, task
 from modlife.domains.robot.model import (
     OBSTACLE_TURN,
-    OBSTACLE_X,
     TABLE_SIZE,
     TABLE_TOP,
     Parts,
     about_z,
     build,
     goal_pose,
-    obstacle_pose,
+    obstacle_place,
     parts,
 )
 from modlife.domains.robot.spec import ACTIONS, JOINTS, RobotWorld
@@ -36,6 +35,8 @@ QPOS, QVEL, WARMSTART, FINGERS, BALL = slice(0, 16), slice(16, 31), slice(31, 46
 ROW = 48
 OBJECT_AT = slice(9, 16)
 """Position and orientation of the object, in the positions."""
+FINGERS_OPEN = (0.020833, -0.020833)
+"""Positions of the left and right finger at the start."""
 BALL_RADIUS = (0.03, 0.07)
 """Tasks without an obstacle show one all the same: a ball that touches nothing, of a radius drawn for each episode."""
 SPAWN_HEIGHT = 0.01
@@ -44,8 +45,10 @@ STRIP = (TABLE_SIZE[0] / 2 - 0.15, TABLE_SIZE[1] / 2 - 0.1)
 HALF = (TABLE_SIZE[0] / 2 - 0.05, TABLE_SIZE[1] / 2 - 0.05)
 """The right half of the table, except where an object would stand over its edge."""
 
+Row = Float[np.ndarray, f" {ROW}"]
 Rows = Float[np.ndarray, f"N {ROW}"]
 Tasks = Int[np.ndarray, "N 3"]
+Actions = Float[np.ndarray, f"N {ACTIONS}"]
 
 
 class Step(NamedTuple):
@@ -68,19 +71,38 @@ class Scene:
     object: int
     touching: Int[np.ndarray, " geoms"]
     """For each shape: 1 left finger pad, 2 right finger pad, 4 the object, 0 anything else."""
-    start: Float[np.ndarray, f" {ROW}"]
+
+
+class Fixed(NamedTuple):
+    """What never changes in a task, for all tasks of a world; axis [task]."""
+
+    start: Float[np.ndarray, f"T {ROW}"]
     """The first state, but for what is random."""
-    obstacle_place: Float[np.ndarray, " 3"]
-    goal_place: Float[np.ndarray, " 3"]
-    goal_turn: Float[np.ndarray, " 4"]
+    obstacle: Float[np.ndarray, "T 3"]
+    """Where the obstacle is; of the ball, where it touches the table."""
+    ball: Bool[np.ndarray, " T"]
+    wall: Bool[np.ndarray, " T"]
+    goal: Float[np.ndarray, "T 3"]
+    turn: Float[np.ndarray, "T 4"]
+    """How the goal and, at the start, the object are turned."""
 
 
 class Simulator(NamedTuple):
-    """One worker's place to run a scene: MuJoCo's data, and views of what is read after each action."""
+    """One worker's place to run a scene: MuJoCo's data, and views of it."""
 
+    scene: Scene
     data: mujoco.MjData
     rows: tuple[tuple[slice, Float[np.ndarray, " n"]], ...]
+    """What makes up a row."""
     shown: tuple[Float[np.ndarray, "..."], ...]
+    """What is read after each action: grip, hand, its orientation as a matrix, object, its orientation."""
+
+
+SHOWN = (3, 7, 16, 19, 23)
+"""Where each of the things that a simulator shows ends."""
+
+Act = Callable[[Simulator, Row, int], float]
+"""Does something with a loaded state, whose place in the batch it is told; returns the fingers' command."""
 
 
 class Physics:
@@ -103,19 +125,27 @@ class Physics:
         self.finger_rates = np.full(substeps, control.FINGER_SPEED / substeps) if finger_rates is None else finger_rates
         self.advance = advance or fastest()
         self.workers = workers
+        self._fixed = fixed_of(world, self.data)
+        self._shape = world.graph.shape
         self._pool = ThreadPoolExecutor(workers) if workers > 1 else None
-        self._scenes: dict[tuple[int, ...], Scene] = {}
-        self._simulators: dict[tuple[int, tuple[int, ...]], Simulator] = {}
+        self._scenes: dict[int, Scene] = {}
+        self._simulators: dict[tuple[int, int], Simulator] = {}
 
-    def scene(self, task: tuple[int, ...]) -> Scene:
-        """The scene of a task, given by its component indices; compiled when first asked for."""
-        if task not in self._scenes:
-            self._scenes[task] = scene_of(self.world, task, self.data, self.finger_rates)
-        return self._scenes[task]
+    def number(self, tasks: Tasks) -> Int[np.ndarray, " N"]:
+        """The place of tasks, given by their component indices, among all."""
+        return np.asarray(np.ravel_multi_index(tuple(tasks.T), self._shape))
+
+    def scene(self, number: int) -> Scene:
+        """The scene of a task; compiled when first asked for."""
+        if number not in self._scenes:
+            obstacle, lifted, robot = self.world.graph.tasks[number].components
+            model = build(obstacle, lifted, robot, timing=self.world.timing, data=self.data)
+            self._scenes[number] = scene_of(model, self.finger_rates)
+        return self._scenes[number]
 
     def start(self, tasks: Tasks, draws: Float[np.ndarray, "N 3"]) -> Step:
-        """First states: the object's place, across and along the table, and the ball's radius follow from the draws."""
-        rows = np.array([self.scene(tuple(task)).start for task in tasks.tolist()])
+        """First states: the object's place, along and across the table, and the ball's radius follow from the draws."""
+        rows = self._fixed.start[self.number(tasks)]
         depth, width = STRIP if self.world.object_area == "strip" else HALF
         rows[:, OBJECT_AT.start] = TABLE_TOP[0] + depth * draws[:, 0]
         rows[:, OBJECT_AT.start + 1] = TABLE_TOP[1] + width * (2 * draws[:, 1] - 1)
@@ -126,69 +156,61 @@ class Physics:
         """What given states show, without a step."""
         return self._run(tasks, rows, look)
 
-    def step(self, tasks: Tasks, rows: Rows, actions: Float[np.ndarray, f"N {ACTIONS}"]) -> Step:
+    def step(self, tasks: Tasks, rows: Rows, actions: Actions) -> Step:
         """The states after an action each. Numbers beyond -1 and 1 count as these; those that are none are refused."""
         if actions.shape != (len(rows), ACTIONS):
             raise InputError(f"Actions of shape {actions.shape}; expected ({len(rows)}, {ACTIONS}).")
         if not np.isfinite(actions).all():
             raise InputError("An action holds NaN or infinity; expected 8 numbers from -1 to 1.")
         goals = rows[:, :JOINTS] + control.REACH * np.clip(actions[:, :JOINTS], -1, 1)
-        closing = np.sign(actions[:, JOINTS])
+        closing = np.sign(actions[:, JOINTS]).tolist()
 
-        def act(scene: Scene, data: mujoco.MjData, row: Float[np.ndarray, f" {ROW}"], place: int) -> float:
-            return self.advance(scene.model, data, scene.drive, goals[place], row[FINGERS], closing[place])
+        def act(simulator: Simulator, row: Row, place: int) -> float:
+            scene, data, fingers = simulator.scene, simulator.data, float(row[FINGERS])
+            return self.advance(scene.model, data, scene.drive, goals[place], fingers, closing[place])
 
         step = self._run(tasks, rows, act)
         if not np.isfinite(step.rows).all():
             raise FloatingPointError("MuJoCo's physics diverged; please report the task and the seed.")
         return step
 
-    def _run(self, tasks: Tasks, rows: Rows, act: "Act") -> Step:
+    def _run(self, tasks: Tasks, rows: Rows, act: Act) -> Step:
         """Loads each row into a simulator, lets `act` do something with it, and reads the result."""
+        numbers = self.number(tasks)
+        which = numbers.tolist()
         after = rows.copy()
-        shown = np.empty((len(rows), 3 + 4 + 9 + 3 + 4))
+        shown = np.empty((len(rows), SHOWN[-1]))
         grasped = np.zeros(len(rows), bool)
-        scenes = [self.scene(tuple(task)) for task in tasks.tolist()]
-        names = [tuple(task) for task in tasks.tolist()]
 
         def work(worker: int) -> None:
-            for place in range(worker, len(rows), self.workers):
-                scene, simulator = scenes[place], self._simulator(worker, names[place])
+            for place in range(worker, len(which), self.workers):
+                simulator = self._simulator(worker, which[place])
                 row = after[place]
                 for part, view in simulator.rows:
                     view[:] = row[part]
-                row[FINGERS] = act(scene, simulator.data, row, place)
+                row[FINGERS] = act(simulator, row, place)
                 for part, view in simulator.rows:
                     row[part] = view
                 np.concatenate(simulator.shown, out=shown[place])
-                grasped[place] = grasps(scene, simulator.data)
+                grasped[place] = grasps(simulator)
 
         if self._pool is None:
             work(0)
         else:
             list(self._pool.map(work, range(self.workers)))
-        reading = reading_of(after, shown, scenes, grasped)
-        walled = np.array([self.world.obstacles[task[0]] == "wall" for task in names])
-        return Step(
-            rows=after,
-            observation=task.observe(reading),
-            reward=task.reward(reading, walled, self.world.reward),
-            success=task.solved(reading),
-        )
+        reading = reading_of(after, shown, grasped, self._fixed, numbers)
+        reward = task.reward(reading, self._fixed.wall[numbers], self.world.reward)
+        return Step(after, task.observe(reading), reward, task.solved(reading))
 
-    def _simulator(self, worker: int, name: tuple[int, ...]) -> Simulator:
-        if (worker, name) not in self._simulators:
-            self._simulators[worker, name] = simulator_of(self.scene(name))
-        return self._simulators[worker, name]
+    def _simulator(self, worker: int, number: int) -> Simulator:
+        if (worker, number) not in self._simulators:
+            self._simulators[worker, number] = simulator_of(self.scene(number))
+        return self._simulators[worker, number]
 
 
-Act = Callable[[Scene, mujoco.MjData, Float[np.ndarray, f" {ROW}"], int], float]
-"""Does something with a loaded state; returns the fingers' command."""
-
-
-def look(scene: Scene, data: mujoco.MjData, row: Float[np.ndarray, f" {ROW}"], place: int) -> float:
+def look(simulator: Simulator, row: Row, place: int) -> float:
     """Computes where everything is, and what touches, in a loaded state."""
-    mujoco.mj_fwdPosition(scene.model, data)
+    mujoco.mj_fwdPosition(simulator.scene.model, simulator.data)
     return float(row[FINGERS])
 
 
@@ -202,74 +224,74 @@ def fastest() -> control.Advance:
     return native.advance
 
 
-def scene_of(
-    world: RobotWorld, indices: tuple[int, ...], data: Parts, finger_rates: Float[np.ndarray, " substeps"]
-) -> Scene:
-    """Compiles the scene of a task."""
-    obstacle, lifted, robot = world.graph.named(indices).components
-    model = build(obstacle, lifted, robot, timing=world.timing, data=data)
-    arm, part = data["robots"][robot], data["objects"][lifted]
-    goal_place, turn = goal_pose(lifted, robot, data)
-    start = np.zeros(ROW)
-    start[: OBJECT_AT.start] = [*arm["start"], *FINGERS_OPEN]
-    start[OBJECT_AT] = [*TABLE_TOP[:2], TABLE_TOP[2] + SPAWN_HEIGHT - part["bottom"], *turn]
+def fixed_of(world: RobotWorld, data: Parts) -> Fixed:
+    """What never changes in each task of a world."""
+    tasks = [one.components for one in world.graph.tasks]
+    goals = [goal_pose(lifted, robot, data) for _, lifted, robot in tasks]
+    start = np.zeros((len(tasks), ROW))
+    for row, (_, lifted, robot), (_, turn) in zip(start, tasks, goals, strict=True):
+        row[: OBJECT_AT.start] = [*data["robots"][robot]["start"], *FINGERS_OPEN]
+        height = TABLE_TOP[2] + SPAWN_HEIGHT - data["objects"][lifted]["bottom"]
+        row[OBJECT_AT] = [*TABLE_TOP[:2], height, *turn]
+    return Fixed(
+        start=start,
+        obstacle=np.array([obstacle_place(obstacle) for obstacle, _, _ in tasks]),
+        ball=np.array([obstacle == "none" for obstacle, _, _ in tasks]),
+        wall=np.array([obstacle == "wall" for obstacle, _, _ in tasks]),
+        goal=np.array([place for place, _ in goals]),
+        turn=np.array([turn for _, turn in goals]),
+    )
+
+
+def scene_of(model: mujoco.MjModel, finger_rates: Float[np.ndarray, " substeps"]) -> Scene:
+    """Finds things in a compiled model."""
+    touching = np.zeros(model.ngeom, int)
+    touching[model.geom("l_fingerpad_g0").id], touching[model.geom("r_fingerpad_g0").id] = 1, 2
+    touching[model.geom_bodyid == model.body("object").id] = 4
     return Scene(
         model=model,
         drive=control.drive_of(model, finger_rates),
         grip=model.site("grip").id,
         hand=model.body("right_hand").id,
         object=model.body("object").id,
-        touching=touching(model),
-        start=start,
-        obstacle_place=np.array([OBSTACLE_X, 0, TABLE_TOP[2]]) if obstacle == "none" else obstacle_pose(obstacle)[0],
-        goal_place=goal_place,
-        goal_turn=turn,
+        touching=touching,
     )
-
-
-FINGERS_OPEN = (0.020833, -0.020833)
-"""Positions of the left and right finger at the start."""
-
-
-def touching(model: mujoco.MjModel) -> Int[np.ndarray, " geoms"]:
-    """Marks the shapes that make a grasp."""
-    marks = np.zeros(model.ngeom, int)
-    marks[model.geom("l_fingerpad_g0").id], marks[model.geom("r_fingerpad_g0").id] = 1, 2
-    marks[model.geom_bodyid == model.body("object").id] = 4
-    return marks
-
-
-def grasps(scene: Scene, data: mujoco.MjData) -> bool:
-    """Both finger pads touch the object."""
-    marks = scene.touching[data.contact.geom].sum(axis=1).tolist()
-    return 5 in marks and 6 in marks
 
 
 def simulator_of(scene: Scene) -> Simulator:
     """A place to run a scene."""
     data = mujoco.MjData(scene.model)
     rows = ((QPOS, data.qpos), (QVEL, data.qvel), (WARMSTART, data.qacc_warmstart))
-    places = (data.site_xpos[scene.grip], data.xquat[scene.hand], data.xmat[scene.hand])
-    return Simulator(data, rows, (*places, data.xpos[scene.object], data.xquat[scene.object]))
+    hand = (data.site_xpos[scene.grip], data.xquat[scene.hand], data.xmat[scene.hand])
+    return Simulator(scene, data, rows, (*hand, data.xpos[scene.object], data.xquat[scene.object]))
+
+
+def grasps(simulator: Simulator) -> bool:
+    """Both finger pads touch the object."""
+    marks = simulator.scene.touching[simulator.data.contact.geom].sum(axis=1).tolist()
+    return 5 in marks and 6 in marks
 
 
 def reading_of(
-    rows: Rows, shown: Float[np.ndarray, "N 23"], scenes: list[Scene], grasped: Bool[np.ndarray, " N"]
+    rows: Rows,
+    shown: Float[np.ndarray, f"N {SHOWN[-1]}"],
+    grasped: Bool[np.ndarray, " N"],
+    fixed: Fixed,
+    numbers: Int[np.ndarray, " N"],
 ) -> task.Reading:
     """What the simulators showed, with the obstacle and the goal, which never move."""
-    grip, hand, turn, place, orientation = np.split(shown, (3, 7, 16, 19), axis=1)
-    obstacle = np.array([scene.obstacle_place for scene in scenes])
-    obstacle[:, 2] += np.where(obstacle[:, 2] == TABLE_TOP[2], rows[:, BALL], 0)
-    goal = np.array([scene.goal_place for scene in scenes])
-    turned = np.broadcast_to(about_z(OBSTACLE_TURN), orientation.shape)
-    goal_turn = np.array([scene.goal_turn for scene in scenes])
+    grip, hand, turn, place, orientation = np.split(shown, SHOWN[:-1], axis=1)
+    obstacle = fixed.obstacle[numbers]
+    obstacle[:, 2] += np.where(fixed.ball[numbers], rows[:, BALL], 0)
+    turns = np.empty((len(rows), 3, 4))
+    turns[:, 0], turns[:, 1], turns[:, 2] = about_z(OBSTACLE_TURN), orientation, fixed.turn[numbers]
     return task.Reading(
         joints=rows[:, : OBJECT_AT.start],
         speeds=rows[:, QVEL.start : QVEL.start + OBJECT_AT.start],
         grip=grip,
         hand=hand,
         turn=turn.reshape(-1, 3, 3),
-        places=np.stack([obstacle, place, goal], axis=1),
-        turns=np.stack([turned, orientation, goal_turn], axis=1),
+        places=np.stack([obstacle, place, fixed.goal[numbers]], axis=1),
+        turns=turns,
         grasped=grasped,
     )

@@ -3,6 +3,7 @@
 No MuJoCo here, so that the command line can read it quickly and without the `robot` extra.
 """
 
+import importlib.util
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -32,7 +33,8 @@ class Preset(NamedTuple):
     substeps: int
 
 
-PRESETS = {"paper": Preset(0.002, 25), "fast": Preset(0.005, 10)}
+PresetName = Literal["paper", "fast"]
+PRESETS: dict[PresetName, Preset] = {"paper": Preset(0.002, 25), "fast": Preset(0.005, 10)}
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class RobotWorld:
     """Objects to lift, from can, milk, cereal, bread."""
     robots: tuple[str, ...] = ROBOTS
     """Arms, from Sawyer, IIWA, Gen3, Panda."""
-    preset: Literal["paper", "fast"] = "paper"
+    preset: PresetName = "paper"
     """Physics steps of 2 ms, 25 to an action (paper), or of 5 ms, 10 to an action (fast)."""
     reward: Literal["paper", "released"] = "paper"
     """The paper's formulas, or those of the authors' released code."""
@@ -84,3 +86,14 @@ class RobotWorld:
             state=SEEN,
             actions=Continuous(ACTIONS),
         )
+
+
+def installed() -> bool:
+    """Whether MuJoCo is there."""
+    return importlib.util.find_spec("mujoco") is not None
+
+
+def need_robot() -> None:
+    """Says how to get MuJoCo where it is missing."""
+    if not installed():
+        raise InputError(f"The robot domain needs MuJoCo: {INSTALL}")

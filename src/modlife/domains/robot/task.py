@@ -20,6 +20,12 @@ BEHIND_WALL = 0.05
 """The released code counts the gripper as past the wall from here on, and shapes rewards towards a point there."""
 OVER_WALL = TABLE_TOP[2] + 0.3
 
+W_LAST = (1, 2, 3, 0)
+"""A quaternion as robosuite writes it."""
+CONJUGATE = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
+CONJUGATE_SIGN = np.array([[1, 1, 1, 1], [-1, 1, 1, -1], [-1, -1, 1, 1], [-1, 1, -1, 1]])
+"""conj(q) p = (q[CONJUGATE] * CONJUGATE_SIGN) p, for quaternions q and p."""
+
 
 class Reading(NamedTuple):
     """What the physics shows of each episode at one moment."""
@@ -42,15 +48,15 @@ class Reading(NamedTuple):
 
 def observe(reading: Reading) -> Float[np.ndarray, "N 77"]:
     """What the agent sees: obstacle 14, object 14, goal 17, robot 32."""
-    to_hand = np.einsum("nji,ntj->nti", reading.turn, reading.places - reading.grip[:, None])
-    relative = compose(reading.hand[:, None] * [1, -1, -1, -1], reading.turns)
-    relative = np.where(relative[..., :1] < 0, -relative, relative)
-    seen = np.concatenate([reading.places, w_last(reading.turns), to_hand, w_last(relative)], axis=-1)
+    to_hand = (reading.places - reading.grip[:, None]) @ reading.turn
+    relative = seen_from(reading.hand, reading.turns)
+    relative *= np.where(relative[..., :1] < 0, -1, 1)
+    seen = np.concatenate([reading.places, reading.turns[..., W_LAST], to_hand, relative[..., W_LAST]], axis=-1)
     arm = reading.joints[:, :JOINTS]
     return np.concatenate(
         [
             *(seen[:, 0], seen[:, 1], seen[:, 2], reading.places[:, 2] - reading.places[:, 1]),
-            *(np.cos(arm), np.sin(arm), reading.speeds[:, :JOINTS], reading.grip, w_last(reading.hand)),
+            *(np.cos(arm), np.sin(arm), reading.speeds[:, :JOINTS], reading.grip, reading.hand[:, W_LAST]),
             *(reading.joints[:, JOINTS:], reading.speeds[:, JOINTS:]),
         ],
         axis=-1,
@@ -108,15 +114,6 @@ def closeness(far: Rows) -> Rows:
     return 1 - np.tanh(far)
 
 
-def w_last(quaternion: Float[np.ndarray, "*rows 4"]) -> Float[np.ndarray, "*rows 4"]:
-    """A quaternion as robosuite writes it."""
-    return np.roll(quaternion, -1, axis=-1)
-
-
-def compose(first: Float[np.ndarray, "*rows 4"], second: Float[np.ndarray, "*rows 4"]) -> Float[np.ndarray, "*rows 4"]:
-    """The product of two quaternions."""
-    a, b, c, d = np.moveaxis(first, -1, 0)
-    w, x, y, z = np.moveaxis(second, -1, 0)
-    real, i = a * w - b * x - c * y - d * z, a * x + b * w + c * z - d * y
-    j, k = a * y - b * z + c * w + d * x, a * z + b * y - c * x + d * w
-    return np.stack([real, i, j, k], axis=-1)
+def seen_from(frame: Float[np.ndarray, "N 4"], turns: Float[np.ndarray, "N T 4"]) -> Float[np.ndarray, "N T 4"]:
+    """Orientations relative to a frame: the product of its conjugate with each, as a product with a matrix."""
+    return turns @ (frame[:, CONJUGATE] * CONJUGATE_SIGN).swapaxes(1, 2)
