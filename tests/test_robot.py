@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -148,6 +149,22 @@ def test_neither_company_nor_threads_change_an_episode(physics: Physics):
         alone = [physics.step(ALL[::5][n : n + 1], alone[n].rows, action[n : n + 1]) for n in range(3)]
     assert all((one.rows == other.rows).all() for one, other in zip(together, threads, strict=True))
     assert all((together[-1].rows[n] == alone[n].rows[0]).all() for n in range(3))
+
+
+def test_callers_on_several_threads_do_not_disturb_each_other(physics: Physics):
+    """As devices of one life do, each with its own part of a batch, on simulators that they share."""
+    tasks, (draws, actions) = task_of("wall/can/IIWA", 8), randomness(8, 6)
+    start = physics.start(tasks, draws).rows
+
+    def play(_: int) -> np.ndarray:
+        rows = start
+        for action in actions:
+            rows = physics.step(tasks, rows, action).rows
+        return rows
+
+    expected = play(0)
+    with ThreadPoolExecutor(4) as pool:
+        assert all((rows == expected).all() for rows in pool.map(play, range(12)))
 
 
 def test_an_episode_goes_on_from_its_row_alone(physics: Physics):
@@ -336,7 +353,7 @@ def test_collect_drives_robots_as_it_drives_the_2_d_world():
         if moment < 5:
             assert np.asarray(data.observation[moment + 1]) == pytest.approx(step.observation, abs=1e-5)
     final = physics.show(tasks, rows).observation.sum(axis=1)  # poses there are those of the last physics step
-    assert np.asarray(data.final_value[5]) == pytest.approx(final, rel=1e-2)
+    assert np.asarray(data.final_value[5]) == pytest.approx(final, abs=0.02)
     assert np.asarray(data.episode_return[5]) == pytest.approx(
         np.asarray(data.outcome.reward[:6]).sum(axis=0), rel=1e-5
     )
@@ -355,16 +372,16 @@ def test_evaluation_tells_returns_and_lengths_and_depends_on_the_key_alone():
 
 
 def test_large_batches_of_different_tasks_go_through_one_call():
-    """As a structure search makes them; also proves that host calls do not wait for each other."""
+    """As a structure search makes them: structures times episodes, here six tasks times 110."""
     env, some = RobotLift(FAST), jnp.array(ALL[::8])
     keys = jax.random.split(jax.random.key(0), (6, 110))
     states = jax.jit(jax.vmap(jax.vmap(lambda task, key: env.reset(task, key=key), (None, 0))))(some, keys)
     assert isinstance(states, State) and states.row.shape == (6, 110, 96)
     places = np.asarray(states.row).view(np.float64)[..., OBJECT_AT][..., :2]
     assert len(np.unique(places.reshape(-1, 2), axis=0)) == 6 * 110
-    stepped, outcome = jax.jit(jax.vmap(env.step))(jax.tree.map(lambda leaf: leaf[:, 0], states), jnp.zeros((6, 8)))
-    alone, _ = env.step(jax.tree.map(lambda leaf: leaf[4, 0], states), jnp.zeros(8))
-    assert (stepped.row[4] == alone.row).all() and outcome.reward.shape == (6,)
+    stepped, outcome = jax.jit(jax.vmap(jax.vmap(env.step)))(states, jnp.zeros((6, 110, 8)))
+    alone, _ = env.step(jax.tree.map(lambda leaf: leaf[4, 77], states), jnp.zeros(8))
+    assert (stepped.row[4, 77] == alone.row).all() and outcome.reward.shape == (6, 110)
 
 
 def test_distributions_over_both_kinds_of_actions():

@@ -4,28 +4,19 @@ import numpy as np
 
 __version__: str
 
-class FatalError(RuntimeError): ...
-
 class Named:
     id: int
 
 class MjModel:
     _address: int
-    nq: int
     nv: int
-    nu: int
     ngeom: int
-    nbody: int
-    njnt: int
     actuator_ctrlrange: np.ndarray
     body_mass: np.ndarray
     body_ipos: np.ndarray
     body_iquat: np.ndarray
     body_inertia: np.ndarray
     geom_bodyid: np.ndarray
-    geom_pos: np.ndarray
-    geom_quat: np.ndarray
-    jnt_range: np.ndarray
     M_rowadr: np.ndarray
     M_rownnz: np.ndarray
     M_colind: np.ndarray
@@ -52,7 +43,6 @@ class MjData:
     xquat: np.ndarray
     xmat: np.ndarray
     contact: Contacts
-    ncon: int
     def __init__(self, model: MjModel) -> None: ...
 
 class MjvCamera:
@@ -99,10 +89,8 @@ def mjv_updateScene(
     catmask: int,
     scn: MjvScene,
 ) -> None: ...
-def mj_step(model: MjModel, data: MjData, nstep: int = ...) -> None: ...
 def mj_step1(model: MjModel, data: MjData) -> None: ...
 def mj_step2(model: MjModel, data: MjData) -> None: ...
-def mj_forward(model: MjModel, data: MjData) -> None: ...
 def mj_kinematics(model: MjModel, data: MjData) -> None: ...
 def mj_camlight(model: MjModel, data: MjData) -> None: ...
 def mj_comPos(model: MjModel, data: MjData) -> None: ...

@@ -5,7 +5,6 @@ from typing import Literal
 
 import tyro
 
-from modlife.domains.robot.spec import need_robot
 from modlife.errors import InputError
 
 
@@ -37,10 +36,10 @@ def run(
     if seconds <= 0 or (threads is not None and threads < 1):
         raise InputError(f"threads = {threads}, seconds = {seconds}, but both must be more than 0.")
 
-    if domain == "robot":
-        if what != "env" or threads is not None:
-            raise InputError("The robot domain has `modlife bench env --domain robot`, per core and without --threads.")
-        need_robot()
+    if domain == "robot" and (what != "env" or threads is not None):
+        raise InputError(
+            "The robot domain has `modlife bench env --domain robot`, without --threads, and no other yet."
+        )
 
     from modlife.experiments.bench import BENCHES
 

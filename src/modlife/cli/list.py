@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from modlife.domains.graph import ProblemGraph
+from modlife.domains.graph import Discrete, ProblemGraph
 from modlife.domains.grid2d.spec import World
-from modlife.domains.robot.spec import INSTALL, RobotWorld, installed, need_robot
+from modlife.domains.robot.spec import INSTALL, RobotWorld, installed
 from modlife.experiments.config import AGENTS
 
 
@@ -39,7 +39,6 @@ def run(
 def draw(world: World, domain: str, picture: Path) -> None:
     """Draws every task of a domain."""
     if domain == "robot":
-        need_robot()
         from modlife.cli.robot_drawing import draw_robot_tasks
 
         draw_robot_tasks(RobotWorld(), picture)
@@ -69,7 +68,12 @@ def as_dict(graph: ProblemGraph) -> dict[str, object]:
 def as_text(graph: ProblemGraph) -> str:
     """The domain for people."""
     product = " x ".join(str(count) for count in graph.shape)
-    lines = [f"domain {graph.name}: {product} = {graph.task_count} tasks, {graph.actions.size} actions", "", "factors:"]
+    actions = (
+        f"{graph.actions.size} actions"
+        if isinstance(graph.actions, Discrete)
+        else f"{graph.actions.size} numbers to act"
+    )
+    lines = [f"domain {graph.name}: {product} = {graph.task_count} tasks, {actions}", "", "factors:"]
     lines += [f"  {factor.name:<9} {', '.join(factor.components)}" for factor in graph.factors]
     names = [str(task) for task in graph.tasks]
     width = max(map(len, names)) + 2

@@ -20,10 +20,12 @@ def checked_options(options: dict[str, Any], world: type, task: list[str]) -> di
 
 
 def generators(
-    seed: int | Sequence[int | None] | None, old: list[np.random.Generator], count: int
+    seed: int | np.integer | Sequence[int | None] | None, old: list[np.random.Generator], count: int
 ) -> list[np.random.Generator]:
     """A random generator for each environment, new where a seed is given; a single s stands for s, s + 1, ..."""
-    seeds = [seed + n for n in range(count)] if isinstance(seed, int) else seed or [None] * count
+    if isinstance(seed, int | np.integer):
+        seed = [int(seed) + n for n in range(count)]
+    seeds = seed or [None] * count
     if len(seeds) != count:
         raise InputError(f"{len(seeds)} seeds for {count} environments; give one each, or a single one.")
     return [

@@ -1,22 +1,23 @@
 """How fast robot arms are simulated, beside the physics alone: the same episodes, in turn, in one process."""
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import get_args
 
-import mujoco
 import numpy as np
 from jaxtyping import Float
 
 from modlife.domains.robot import control, native
+from modlife.domains.robot.engine import mujoco
 from modlife.domains.robot.physics import QPOS, QVEL, WARMSTART, Physics
 from modlife.domains.robot.spec import ACTIONS, PresetName, RobotWorld
 
 ROBOSUITE = 188 / 1825
-"""Steps of robosuite 1.5.2 for each of bare physics at 2 ms: it cannot live in one environment with JAX, so both were
-measured together elsewhere, on one machine at one time (docs/performance.md)."""
+"""Steps of robosuite 1.5.2 for each of bare physics at 2 ms. It cannot live in one environment with JAX: these are the
+middles of what was measured of both (179 to 197 and 1,685 to 1,966) on one machine (docs/performance.md)."""
 TASK = "wall/can/Panda"
 BATCH, LENGTH = 16, 25
 REPEATS = 15
@@ -37,6 +38,32 @@ def bench_robot(*, seconds: float) -> Iterator[dict]:
         limit = limit or statistics.median(rates["raw"])
         against = statistics.median(rates["modlife"]) / (ROBOSUITE * limit)
         yield record | {"case": "modlife / robosuite 1.5.2", "value": round(against, 1), "unit": "times"}
+        yield record | {"case": "reset", "value": round(reset_time(world) * 1e6, 1), "unit": "us"}
+        cores = os.cpu_count() or 1
+        yield record | {"threads": cores, "case": "modlife", "value": round(on_all(world, cores)), "unit": "steps/s"}
+
+
+def reset_time(world: RobotWorld) -> float:
+    """Seconds of processor time that a new episode takes."""
+    physics, count = Physics(world), 1000
+    tasks = np.tile(world.graph.indices(world.graph.parse(TASK)), (count, 1))
+    draws = np.full((count, 3), 0.5)
+    physics.start(tasks[:1], draws[:1])  # compiles
+    start = time.process_time()
+    physics.start(tasks, draws)
+    return (time.process_time() - start) / count
+
+
+def on_all(world: RobotWorld, workers: int) -> float:
+    """Steps per second of wall time on several threads; the best of a few, for want of a quiet machine."""
+    ours, _ = episodes(world, workers=workers)
+    ours()
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        ours()
+        times.append(time.perf_counter() - start)
+    return BATCH * LENGTH / min(times)
 
 
 def in_turn(cases: dict[str, Callable[[], None]], *, seconds: float) -> dict[str, list[float]]:
@@ -54,10 +81,10 @@ def in_turn(cases: dict[str, Callable[[], None]], *, seconds: float) -> dict[str
     return rates
 
 
-def episodes(world: RobotWorld) -> tuple[Callable[[], None], Callable[[], None]]:
+def episodes(world: RobotWorld, *, workers: int = 1) -> tuple[Callable[[], None], Callable[[], None]]:
     """The first second or so of some episodes with random actions: as the domain plays them, and as bare physics."""
     random = np.random.default_rng(0)
-    physics = Physics(world)
+    physics = Physics(world, workers=workers)
     tasks = np.tile(world.graph.indices(world.graph.parse(TASK)), (BATCH, 1))
     start = physics.start(tasks, random.random((BATCH, 3))).rows
     actions = random.uniform(-1, 1, (LENGTH, BATCH, ACTIONS))

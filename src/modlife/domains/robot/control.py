@@ -8,10 +8,10 @@ compensation (ROBOT: docs/details.md). `native` does the same without leaving co
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-import mujoco
 import numpy as np
 from jaxtyping import Float, Int
 
+from modlife.domains.robot.engine import mujoco
 from modlife.domains.robot.spec import JOINTS
 
 STIFFNESS = 50.0

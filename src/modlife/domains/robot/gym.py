@@ -93,7 +93,8 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
     """Many environments of one task; `workers` threads run their physics side by side.
 
     Environment i behaves as `RobotLiftEnv` seeded with `seed + i`. Where an episode ends, the observation returned is
-    the first of the next one; the last one is in `info["final_obs"]`, marked by `info["_final_obs"]`.
+    the first of the next one; the last one is in `info["final_obs"]`, and what would have been its `info` in
+    `info["final_info"]`, both marked by a mask, as Gymnasium's own vector environments have it.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": FPS, "autoreset_mode": AutoresetMode.SAME_STEP}
@@ -140,12 +141,15 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
         now = self._now = self.physics.step(self.tasks, self._now.rows, np.asarray(actions, float))
         self._times += 1
         self._solved |= now.success
-        every = np.ones(self.num_envs, bool)
-        info = {"success": now.success, "_success": every, "solved": self._solved.copy(), "_solved": every}
         ended = self._times >= self.world.horizon
+        info = masked(~ended, success=now.success, solved=self._solved)
         seen = by_part(now)
         if ended.any():
-            info |= {"final_obs": seen, "_final_obs": ended}
+            last = np.full(self.num_envs, None, object)
+            for place in np.flatnonzero(ended):
+                last[place] = {name: part[place] for name, part in seen.items()}
+            final = masked(ended, success=now.success, solved=self._solved)
+            info |= masked(ended, final_obs=last) | {"final_info": final, "_final_info": ended}
             self._restart(ended)
             seen = by_part(self._now)
         return seen, now.reward, np.zeros(self.num_envs, bool), ended, info
@@ -186,6 +190,11 @@ def by_part(step: Step) -> Observation:
     """Observations of a batch, part by part."""
     pieces = np.split(step.observation.astype(np.float32), SPLITS, axis=1)
     return {part.name: piece for part, piece in zip(SEEN, pieces, strict=True)}
+
+
+def masked(which: np.ndarray, **values: np.ndarray) -> dict[str, Any]:
+    """Entries of an `info`, each with the mask that tells for which environments it is there."""
+    return {name: value.copy() for name, value in values.items()} | {f"_{name}": which for name in values}
 
 
 def first(batch: Observation) -> Observation:

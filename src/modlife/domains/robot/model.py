@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-import mujoco
 import numpy as np
 from jaxtyping import Float
 from safetensors.numpy import load
 
+from modlife.domains.robot.engine import mujoco
 from modlife.domains.robot.spec import JOINTS, Preset
 
 Parts = Mapping[str, Any]
@@ -36,6 +36,9 @@ POST_APART = 0.15
 GOAL_HEIGHT = 0.1
 GRIP_SITE = (0, 0, 0.109)
 """Where the gripper grips, in its own frame."""
+
+UNSEEN = ("head_collision", "screen_collision")
+"""Small balls that stand for Sawyer's screen in collisions; they look odd."""
 
 COLOURS = {
     "Sawyer": (0.55, 0.13, 0.13),
@@ -117,7 +120,7 @@ def add_surroundings(world: ET.Element) -> None:
     """Floor, table, light and camera."""
     add(world, "light", pos="1 1 4", dir="0 -.15 -1", diffuse=".5 .5 .5", castshadow="false")
     add(world, "light", pos="-3 -3 4", dir="0 -.15 -1", diffuse=".4 .4 .4", castshadow="false")
-    add(world, "camera", name="view", pos="0.95 -0.95 1.45", xyaxes="0.753 0.658 0 -0.221 0.253 0.942", fovy=48)
+    add(world, "camera", name="view", pos="1.05 -1.05 1.55", xyaxes="0.753 0.658 0 -0.221 0.253 0.942", fovy=52)
     add(world, "geom", name="floor", type="plane", size="3 3 .125", condim=3, rgba=".85 .85 .85 1")
     table = add(world, "body", name="table", pos=TABLE_TOP - [0, 0, TABLE_SIZE[2] / 2])
     add(table, "geom", name="table", type="box", size=TABLE_SIZE / 2, friction="1 .005 .0001", rgba=rgba("table"))
@@ -187,7 +190,7 @@ def add_tree(parent: ET.Element, part: Parts, colour: str) -> ET.Element:
         limited = "true" if "range" in part["joint"] else "false"
         add(body, "joint", limited=limited, **part["joint"])
     for geom in part["geoms"]:
-        add(body, "geom", rgba=rgba(colour), **geom)
+        add(body, "geom", rgba=rgba(colour, 0 if geom.get("name") in UNSEEN else 1), **geom)
     for child in part["bodies"]:
         add_tree(body, child, colour)
     return body

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numba
 import numpy as np
 from jaxtyping import Float
 
 from modlife.domains.robot.control import DAMPING, STIFFNESS, Drive
+from modlife.domains.robot.engine import mujoco
 from modlife.domains.robot.spec import JOINTS
 
 
@@ -22,12 +22,17 @@ def library() -> ctypes.CDLL:
     """MuJoCo's own shared library, which its Python package has already loaded."""
     folder = Path(mujoco.__file__).parent
     names = [path for pattern in ("libmujoco*.so*", "libmujoco*.dylib", "mujoco.dll") for path in folder.glob(pattern)]
+    if not names:
+        raise ImportError(f"no MuJoCo library beside {mujoco.__file__}")
     return ctypes.CDLL(str(names[0]))
+
+
+LIBRARY = library()
 
 
 def function(name: str) -> Any:
     """A function of MuJoCo that takes a model and its data, both by address."""
-    return ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)((name, library()))
+    return ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)((name, LIBRARY))
 
 
 @functools.cache

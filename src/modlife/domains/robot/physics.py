@@ -1,21 +1,24 @@
 """Batches of episodes on MuJoCo, as functions of arrays: a state goes in, the next one comes out.
 
 The state of an episode is a row of numbers from which MuJoCo computes everything else, so episodes need no simulator
-of their own: each worker thread keeps one for each scene and loads row after row into it. Which episodes are stepped
-together, in which order and on how many threads does not change any of them.
+of their own: a thread takes one that is free and loads row after row into it. Which episodes are stepped together, in
+which order and on how many threads, ours or the caller's, does not change any of them.
 """
 
 import functools
+import threading
+import warnings
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import mujoco
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from modlife.domains.robot import control, task
+from modlife.domains.robot.engine import mujoco
 from modlife.domains.robot.model import (
     OBSTACLE_TURN,
     TABLE_SIZE,
@@ -88,7 +91,7 @@ class Fixed(NamedTuple):
 
 
 class Simulator(NamedTuple):
-    """One worker's place to run a scene: MuJoCo's data, and views of it."""
+    """A place to run a scene, for one thread at a time: MuJoCo's data, and views of it."""
 
     scene: Scene
     data: mujoco.MjData
@@ -129,7 +132,8 @@ class Physics:
         self._shape = world.graph.shape
         self._pool = ThreadPoolExecutor(workers) if workers > 1 else None
         self._scenes: dict[int, Scene] = {}
-        self._simulators: dict[tuple[int, int], Simulator] = {}
+        self._compiling = threading.Lock()
+        self._free: defaultdict[int, list[Simulator]] = defaultdict(list)
 
     def number(self, tasks: Tasks) -> Int[np.ndarray, " N"]:
         """The place of tasks, given by their component indices, among all."""
@@ -137,11 +141,12 @@ class Physics:
 
     def scene(self, number: int) -> Scene:
         """The scene of a task; compiled when first asked for."""
-        if number not in self._scenes:
-            obstacle, lifted, robot = self.world.graph.tasks[number].components
-            model = build(obstacle, lifted, robot, timing=self.world.timing, data=self.data)
-            self._scenes[number] = scene_of(model, self.finger_rates)
-        return self._scenes[number]
+        with self._compiling:
+            if number not in self._scenes:
+                obstacle, lifted, robot = self.world.graph.tasks[number].components
+                model = build(obstacle, lifted, robot, timing=self.world.timing, data=self.data)
+                self._scenes[number] = scene_of(model, self.finger_rates)
+            return self._scenes[number]
 
     def start(self, tasks: Tasks, draws: Float[np.ndarray, "N 3"]) -> Step:
         """First states: the object's place, along and across the table, and the ball's radius follow from the draws."""
@@ -184,7 +189,7 @@ class Physics:
 
         def work(worker: int) -> None:
             for place in range(worker, len(which), self.workers):
-                simulator = self._simulator(worker, which[place])
+                simulator = self._take(which[place])
                 row = after[place]
                 for part, view in simulator.rows:
                     view[:] = row[part]
@@ -193,6 +198,7 @@ class Physics:
                     row[part] = view
                 np.concatenate(simulator.shown, out=shown[place])
                 grasped[place] = grasps(simulator)
+                self._free[which[place]].append(simulator)
 
         if self._pool is None:
             work(0)
@@ -202,10 +208,12 @@ class Physics:
         reward = task.reward(reading, self._fixed.wall[numbers], self.world.reward)
         return Step(after, task.observe(reading), reward, task.solved(reading))
 
-    def _simulator(self, worker: int, number: int) -> Simulator:
-        if (worker, number) not in self._simulators:
-            self._simulators[worker, number] = simulator_of(self.scene(number))
-        return self._simulators[worker, number]
+    def _take(self, number: int) -> Simulator:
+        """A simulator that nobody else uses; whoever is done with one puts it back."""
+        try:
+            return self._free[number].pop()
+        except IndexError:
+            return simulator_of(self.scene(number))
 
 
 def look(simulator: Simulator, row: Row, place: int) -> float:
@@ -216,10 +224,11 @@ def look(simulator: Simulator, row: Row, place: int) -> float:
 
 @functools.cache
 def fastest() -> control.Advance:
-    """The compiled controller; the plain one where Numba is not installed."""
+    """The compiled controller; the plain one, and a warning, where Numba does not work."""
     try:
         from modlife.domains.robot import native
-    except ModuleNotFoundError:
+    except ImportError as error:
+        warnings.warn(f"The robot's controller runs in plain Python, at about half the speed: {error}", stacklevel=2)
         return control.advance
     return native.advance
 

@@ -6,11 +6,11 @@ over the object, down to it, fingers closed, up.
 
 import enum
 
-import mujoco
 import numpy as np
 from jaxtyping import Float
 
 from modlife.domains.robot.control import REACH
+from modlife.domains.robot.engine import mujoco
 from modlife.domains.robot.physics import Scene
 from modlife.domains.robot.spec import ACTIONS, JOINTS
 

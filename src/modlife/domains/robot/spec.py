@@ -4,6 +4,7 @@ No MuJoCo here, so that the command line can read it quickly and without the `ro
 """
 
 import importlib.util
+import itertools
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -19,9 +20,8 @@ ACTIONS = JOINTS + 1
 
 SEEN = (Part("obstacle", (14,)), Part("object", (14,)), Part("goal", (17,)), Part("robot", (32,)))
 """What is observed, in order."""
-SPLITS = (14, 28, 45)
-"""Where one part of an observation ends and the next begins."""
-OBSERVED = 77
+*SPLITS, OBSERVED = itertools.accumulate(part.shape[0] for part in SEEN)
+"""Where one part of an observation ends and the next begins, and the whole length."""
 
 INSTALL = "pip install 'modlife[robot]'"
 
@@ -91,9 +91,3 @@ class RobotWorld:
 def installed() -> bool:
     """Whether MuJoCo is there."""
     return importlib.util.find_spec("mujoco") is not None
-
-
-def need_robot() -> None:
-    """Says how to get MuJoCo where it is missing."""
-    if not installed():
-        raise InputError(f"The robot domain needs MuJoCo: {INSTALL}")

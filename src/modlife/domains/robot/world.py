@@ -22,8 +22,6 @@ from modlife.domains.robot.spec import OBSERVED, SEEN, SPLITS, RobotWorld
 BITS = 2 * ROW
 """A row of the state has 64-bit numbers, and JAX has 32-bit ones here: it carries their bits."""
 
-HostFunction = Callable[..., tuple[np.ndarray, ...]]
-
 
 class State(eqx.Module):
     """One episode at one moment."""
