@@ -52,7 +52,7 @@ class Devices:
             is_leaf=lambda x: isinstance(x, PartitionSpec),
         )
 
-    def zeros(self, shape: tuple[int, ...], spec: PartitionSpec) -> Array:
+    def zeros(self, shape: tuple[int, ...], spec: PartitionSpec, *, dtype: Any = jax.numpy.float32) -> Array:
         """An array of zeros, made where it lies."""
         where = None if self.count == 1 else NamedSharding(self.mesh, spec)
-        return jax.numpy.zeros(shape, device=where)
+        return jax.numpy.zeros(shape, dtype, device=where)

@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Float, Int, Num, UInt32
 
 from modlife.domains.env import Environment
 from modlife.learners.devices import ALL, SECOND, THIRD, Devices
@@ -118,14 +118,13 @@ class Reader:
     ) -> Lessons:
         """Lessons with features and target values yet to be filled in."""
         extent = (self.times + 1, self.envs)
-        rows = np.zeros((self.capacity, *extent, self.packing.words), np.uint32)
         table = np.zeros((self.capacity, len(self.network.sizes)), np.int32)
         times = np.zeros(self.capacity, np.int32)
         for task, (structure, replay) in enumerate(zip(structures, replays, strict=True)):
-            rows[task, : len(replay)], table[task], times[task] = replay, structure, len(replay) - 1
+            table[task], times[task] = structure, len(replay) - 1
         actions = self.network.graph.actions.size
         host: dict[str, Any] = {
-            "rows": rows,
+            "rows": self.rows(replays),
             "structures": table,
             "times": times,
             "slots": slots,
@@ -139,6 +138,16 @@ class Reader:
             **host,
         )
         return self.devices.place(lessons, PLACED)
+
+    def rows(self, replays: list[np.ndarray]) -> UInt32[Array, "task time E words"]:
+        """The replays on the devices, put there one by one: together they are never in memory twice."""
+        extent = (self.times + 1, self.envs, self.packing.words)
+        table = self.devices.zeros((self.capacity, *extent), THIRD, dtype=jnp.uint32)
+        for task, replay in enumerate(replays):
+            padded = np.zeros(extent, np.uint32)
+            padded[: len(replay)] = replay
+            table = put(table, jnp.int32(task), self.devices.place(padded, SECOND))
+        return table
 
     def width(self, depth: int) -> int:
         """How many features the modules before a depth give."""
@@ -229,7 +238,7 @@ class Reader:
 
 
 @partial(jax.jit, donate_argnums=0)
-def put(table: Float[Array, "n time E w"], number: Array, rows: Float[Array, "time E w"]) -> Float[Array, "n time E w"]:
+def put(table: Num[Array, "n time E w"], number: Array, rows: Num[Array, "time E w"]) -> Num[Array, "n time E w"]:
     """The table with the rows of one task, or slot, replaced; in place."""
     return jax.lax.dynamic_update_index_in_dim(table, rows, number, 0)
 
