@@ -46,8 +46,8 @@ def main() -> None:
     for name in ("can", "cereal"):
         task = f"none/{name}/Panda"
         graph = physics.world.graph
-        number = int(physics.number(np.array([graph.indices(graph.parse(task))]))[0])
-        episodes[task] = play(task, Script(physics.scene(number), lifted=name), physics, 400)
+        scene = physics.scene_of(np.array([graph.indices(graph.parse(task))]))
+        episodes[task] = play(task, Script(scene, lifted=name), physics, 400)
     episodes["wall/bread/Panda"] = play("wall/bread/Panda", lambda _: PUSH, physics, 60)
     save_file(episodes, FILE)
     print({name: actions.shape for name, actions in episodes.items()})

@@ -82,7 +82,7 @@ def test_data_is_small_and_carries_its_licence():
 
 
 def test_grips_start_where_the_arms_of_robosuite_have_them(physics: Physics):
-    """ROBOT: robosuite 1.2.0's poses; Gen3's hand is 3.5 mm further out there than in later releases."""
+    """Robosuite 1.2.0's poses; Gen3's hand is 3.5 mm further out there than in later releases."""
     expected = {
         "IIWA": (0.114, 0, 1.007),
         "Gen3": (0.078, -0.025, 0.993),
@@ -177,7 +177,7 @@ def test_an_episode_goes_on_from_its_row_alone(physics: Physics):
 
 
 def test_a_full_action_turns_a_joint_by_9_milliradians_a_step(physics: Physics):
-    """ROBOT: critically damped at 7 rad/s towards 0.05 rad ahead: 0.0025 rad from rest, 0.009 rad at speed."""
+    """Critically damped at 7 rad/s towards 0.05 rad ahead: 0.0025 rad from rest, 0.009 rad at speed."""
     tasks = task_of("none/can/IIWA")
     state, angles = physics.start(tasks, np.zeros((1, 3))), []
     for _ in range(20):
@@ -302,7 +302,7 @@ def scripted(name: str, world: RobotWorld, *, episodes: int = 1, most: int = 400
     physics, random = Physics(world), np.random.default_rng(5)
     tasks, histories = task_of(name), []
     for _ in range(episodes):
-        script = Script(physics.scene(int(physics.number(tasks)[0])), lifted=name.split("/")[1])
+        script = Script(physics.scene_of(tasks), lifted=name.split("/")[1])
         history = [physics.start(tasks, random.random((1, 3)))]
         while len(history) < 2 or (len(history) < most and not history[-1].success[0]):
             acted = script(history[-1].observation[0])

@@ -89,7 +89,7 @@ def test_the_object_is_lifted_through_the_same_interface():
     env = make(obstacle="none", object="cereal", robot="IIWA").unwrapped
     seen, _ = env.reset(seed=0)
     reward, info = 0.0, {}
-    script = Script(env.physics.scene(int(env.physics.number(env.task[None])[0])), lifted="cereal")
+    script = Script(env.physics.scene_of(env.task[None]), lifted="cereal")
     for _ in range(300):
         flat = np.concatenate([seen[name] for name in ("obstacle", "object", "goal", "robot")]).astype(float)
         seen, reward, _, _, info = env.step(script(flat))

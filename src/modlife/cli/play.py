@@ -7,7 +7,7 @@ from typing import Literal
 import tyro
 
 from modlife.domains.grid2d.spec import World
-from modlife.domains.robot.spec import PresetName, RobotWorld
+from modlife.domains.robot.spec import ArmPolicy, PresetName, RobotWorld
 from modlife.errors import InputError
 
 
@@ -15,7 +15,7 @@ from modlife.errors import InputError
 class Arm:
     """What moves a robot's arm, and how."""
 
-    policy: Literal["scripted", "random"] = "scripted"
+    policy: ArmPolicy = "scripted"
     """A script that lifts, or random actions."""
     preset: PresetName = "fast"
     """Physics steps of 5 ms (fast) or of 2 ms (paper)."""

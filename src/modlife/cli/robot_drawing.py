@@ -1,7 +1,6 @@
 """Pictures and films of the robot domain that commands write. Needs the `robot` extra."""
 
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -9,10 +8,8 @@ from modlife.domains.pictures import Picture, captioned, contact_sheet, save_gif
 from modlife.domains.robot.physics import Physics
 from modlife.domains.robot.render import Camera
 from modlife.domains.robot.scripted import Script
-from modlife.domains.robot.spec import ACTIONS, RobotWorld
+from modlife.domains.robot.spec import ACTIONS, ArmPolicy, RobotWorld
 from modlife.types import Task
-
-Policy = Literal["scripted", "random"]
 
 TILE = (240, 180)
 COLUMNS = 8
@@ -39,11 +36,11 @@ def draw_robot_tasks(world: RobotWorld, path: Path) -> None:
     save_picture(contact_sheet(pictures, columns=COLUMNS), path)
 
 
-def film_robot(world: RobotWorld, task: Task, policy: Policy, path: Path, *, episodes: int, seed: int) -> list[bool]:
+def film_robot(world: RobotWorld, task: Task, policy: ArmPolicy, path: Path, *, episodes: int, seed: int) -> list[bool]:
     """A GIF of an arm at work, up to a second after it lifted the object; tells of each episode whether it did."""
     physics, random = Physics(world), np.random.default_rng(seed)
     tasks = np.array([world.graph.indices(task)])
-    scene = physics.scene(int(physics.number(tasks)[0]))
+    scene = physics.scene_of(tasks)
     camera = Camera(scene)
     frames, solved = [], []
     for _ in range(episodes):

@@ -95,7 +95,7 @@ def episodes(world: RobotWorld, *, workers: int = 1) -> tuple[Callable[[], None]
             rows = physics.step(tasks, rows, action).rows
 
     recorded = controls(world, tasks, start, actions)
-    scene = physics.scene(int(physics.number(tasks)[0]))
+    scene = physics.scene_of(tasks)
     data = mujoco.MjData(scene.model)
 
     def raw() -> None:
@@ -114,7 +114,7 @@ def controls(
     """What the controller sends to the motors at each physics step."""
     sent: list[np.ndarray] = []
 
-    def listening(model, data, drive, goal, fingers, closing) -> float:  # pyright: ignore[reportMissingParameterType]
+    def listening(model, data, drive, goal, fingers, closing) -> float:  # pyright: ignore[reportMissingParameterType]  # Advance
         for rate in drive.finger_rates:
             one = replace(drive, finger_rates=np.array([rate]))
             fingers = control.advance(model, data, one, goal, fingers, closing)

@@ -85,7 +85,7 @@ class RobotLiftEnv(gymnasium.Env[Any, np.ndarray]):
         """The scene from beside the table, the goal shown as a shadow of the object."""
         if self.render_mode is None or self._now is None:
             return None
-        self._camera = self._camera or Camera(self.physics.scene(int(self.physics.number(self.task[None])[0])))
+        self._camera = self._camera or Camera(self.physics.scene_of(self.task[None]))
         return self._camera.draw(self._now.rows[0])
 
 
@@ -169,7 +169,7 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
         """A picture of each environment."""
         if self.render_mode is None or self._now is None:
             return None
-        self._camera = self._camera or Camera(self.physics.scene(int(self.physics.number(self.tasks)[0])))
+        self._camera = self._camera or Camera(self.physics.scene_of(self.tasks))
         return tuple(self._camera.draw(row) for row in self._now.rows)
 
 

@@ -148,6 +148,10 @@ class Physics:
                 self._scenes[number] = scene_of(model, self.finger_rates)
             return self._scenes[number]
 
+    def scene_of(self, tasks: Tasks) -> Scene:
+        """The scene of the first of some tasks."""
+        return self.scene(int(self.number(tasks)[0]))
+
     def start(self, tasks: Tasks, draws: Float[np.ndarray, "N 3"]) -> Step:
         """First states: the object's place, along and across the table, and the ball's radius follow from the draws."""
         rows = self._fixed.start[self.number(tasks)]

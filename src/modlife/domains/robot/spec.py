@@ -33,6 +33,9 @@ class Preset(NamedTuple):
     substeps: int
 
 
+ArmPolicy = Literal["scripted", "random"]
+"""What can move an arm without having learnt."""
+
 PresetName = Literal["paper", "fast"]
 PRESETS: dict[PresetName, Preset] = {"paper": Preset(0.002, 25), "fast": Preset(0.005, 10)}
 
