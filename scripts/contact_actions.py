@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from modlife.domains.robot.physics import Physics
 from modlife.domains.robot.scripted import Script
-from modlife.domains.robot.spec import RobotWorld
+from modlife.domains.robot.world import RobotWorld
 
 FILE = Path(__file__).parent.parent / "tests/data/contact_actions.safetensors"
 FINGER_RATE = 0.2

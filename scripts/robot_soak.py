@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from modlife.domains.robot.physics import QVEL, Physics
-from modlife.domains.robot.spec import ACTIONS, RobotWorld
+from modlife.domains.robot.world import ACTIONS, RobotWorld
 
 BATCH = 480
 EPISODE = 500

@@ -1,4 +1,4 @@
-"""Every test runs with JAX's strict rules: no silent promotion of shapes or types."""
+"""Every test runs with JAX's strict rules, and with the user's cache of compiled programs, which all tests share."""
 
 import os
 from collections.abc import Iterator
@@ -8,10 +8,18 @@ os.environ.setdefault("NPROC", "1")
 import jax
 import pytest
 
-pytest_plugins = ["written"]  # fixtures; imported after this file, hence with its settings
+from modlife.runtime import start_jax
+
+start_jax()
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+pytest_plugins = ["lives"]  # fixtures; imported after this file, hence with its settings
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+QUICK = ("test_bcq.py", "test_compositional.py", "test_ppo.py", "test_robot.py", "test_time_limits.py")
+LONGEST = ("test_drill.py", "test_kill.py", "test_compositional.py", "test_golden.py")
 
 
 @pytest.fixture
@@ -24,12 +32,11 @@ def optax_promotes() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="module")
 def quick_compilation(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests that compile much and compute little do without most optimisations."""
-    quick = request.path.name in ("test_bcq.py", "test_compositional.py", "test_ppo.py", "test_robot.py")
-    jax.config.update("jax_disable_most_optimizations", quick)
+    jax.config.update("jax_disable_most_optimizations", request.path.name in QUICK)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest tests come first, so that no worker is left alone with them at the end."""
-    items.sort(key=lambda item: item.path.name not in ("test_kill.py", "test_compositional.py"))
+    items.sort(key=lambda item: item.path.name not in LONGEST)

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from minigrid.core.world_object import Door, Goal, Lava
 
+from modlife.domains.grid2d.environment import Grid2D, State
 from modlife.domains.grid2d.farama import STATIC_OBJECTS, FaramaGrid2D, Food
-from modlife.domains.grid2d.spec import COLOURS, STATICS, World
-from modlife.domains.grid2d.world import Grid2D, State
+from modlife.domains.grid2d.world import COLOURS, STATICS, World
 
 
 class Episodes(NamedTuple):

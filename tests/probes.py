@@ -11,8 +11,8 @@ from jaxtyping import Array, Float, Int
 from modlife.domains import env
 from modlife.domains.env import Outcome, PRNGKey
 from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
-from modlife.policies.layers import host_generator
-from modlife.policies.networks import Head, Output, dense
+from modlife.policies.layers import Head, host_generator
+from modlife.policies.modular import Output, dense
 
 
 class ProbeState(eqx.Module):

@@ -8,55 +8,60 @@ import numpy as np
 import pytest
 from transitions import random_transitions
 
-from modlife.domains.grid2d.spec import World
-from modlife.domains.grid2d.world import Grid2D
+from modlife.domains.grid2d.environment import Grid2D
+from modlife.domains.grid2d.world import World
 from modlife.errors import InputError
-from modlife.learners import lessons as lessons_module
-from modlife.learners import losses
-from modlife.learners.acting import Rule
+from modlife.learners import losses, offline, replay_table
 from modlife.learners.bcq import BCQ
 from modlife.learners.config import BCQConfig
-from modlife.learners.devices import Devices
-from modlife.learners.lessons import Reader, patterns
-from modlife.learners.replay import Packing
-from modlife.policies.bank import pick
-from modlife.policies.networks import Modular, Output
+from modlife.learners.replay import Packing, Replay
+from modlife.learners.replay_table import Layout, Lesson, patterns
+from modlife.learners.sharding import Devices
+from modlife.policies.acting import Rule
+from modlife.policies.bank import Bank
+from modlife.policies.conv_modules import ConvModules
+from modlife.policies.modular import Modular, Output
 
 GRID = Grid2D(World())
-NETWORK = Modular(GRID.graph, (3, 3, 3), critic=6)
-STRUCTURES = [(0, 0, 0), (1, 1, 1), (0, 2, 1), (2, 0, 0), (1, 2, 2), (2, 1, 0), (0, 1, 2), (0, 1, 0)]
-"""The last is the current task; the fifth shares nothing with it, the others stand for the seven patterns."""
+NETWORK = Modular(GRID.graph, (3, 3, 3), 6, ConvModules())
+STRUCTURES = [(0, 0, 0), (1, 1, 1), (0, 2, 1), (2, 0, 0), (2, 1, 0), (0, 1, 2), (0, 1, 0)]
+"""The last is the current task; they stand for the seven patterns."""
+PATTERNS = [tuple(a == b for a, b in zip(one, STRUCTURES[-1], strict=True)) for one in STRUCTURES]
 TIMES, ENVS = 24, 4
 
 
-def replay(seed: int, times: int = TIMES) -> np.ndarray:
+def replay(seed: int, times: int = TIMES) -> Replay:
     transitions = random_transitions((times + 1, ENVS), seed)
     cells = transitions.observation.cells % 10
     observation = replace(transitions.observation, cells=cells, direction=transitions.observation.direction % 4)
     rewards = jnp.asarray(np.random.default_rng(seed).normal(size=(times + 1, ENVS)), jnp.float32)
-    return np.asarray(Packing.of(GRID).pack(replace(transitions, observation=observation, reward=rewards)))
+    rows = Packing.of(GRID).pack(replace(transitions, observation=observation, reward=rewards))
+    return Replay(np.asarray(rows), times)
 
 
 REPLAYS = [replay(n, TIMES if n % 2 else TIMES // 2) for n in range(len(STRUCTURES))]
+LESSONS = [Lesson(*one) for one in zip(STRUCTURES, PATTERNS, REPLAYS, strict=True)]
 
 
 def learner(**changes: object) -> BCQ:
-    reader = Reader(GRID, NETWORK, capacity=10, times=TIMES, envs=ENVS, devices=Devices(1))
-    return BCQ(reader, replace(BCQConfig(offline_batch=16), **changes), discount=0.9)
+    layout = Layout(GRID, NETWORK, room=10, times=TIMES, envs=ENVS)
+    return BCQ(layout, replace(BCQConfig(batch=16), **changes), discount=0.9)
 
 
 @pytest.fixture(scope="module")
-def bank() -> tuple:
+def bank() -> Bank:
     return NETWORK.init(key=jax.random.key(5))
 
 
-def prepared(bcq: BCQ, bank: tuple, target: tuple):
-    lessons, shared, todo = bcq.reader.open(bank, STRUCTURES, REPLAYS)
-    for task, depth in todo:
-        lessons = bcq.reader.keep(lessons, task, depth=depth)
-    for task, pattern in enumerate(shared):
-        lessons = bcq.reader.value(lessons, task, target, pattern)
-    return lessons, shared
+def prepared(bcq: BCQ, bank: Bank, target: tuple) -> offline.Data:
+    table = bcq.layout.fill(bank, LESSONS)
+    for task, pattern in enumerate(PATTERNS):
+        if int(table.slots[task]) >= 0:
+            table = bcq.layout.keep_features(table, task, depth=pattern.index(True))
+    values = jnp.zeros((10, *bcq.layout.extent, 6))
+    for task in range(len(LESSONS)):
+        values = bcq.valued(values, table, task, target)
+    return table, values
 
 
 # The target
@@ -100,16 +105,18 @@ def test_the_two_targets_differ_only_where_the_best_action_is_unlikely():
 # The gradient
 
 
-def plain_loss(bcq: BCQ, own: tuple, bank: tuple, target: tuple, task: int, structure: tuple, index: jax.Array):
+def plain_loss(bcq: BCQ, own: tuple, bank: Bank, target: tuple, task: int, index: jax.Array):
     """A task's loss without patterns, kept features or tables: everything computed where it is needed."""
-    packing, rows = Packing.of(GRID), jnp.asarray(REPLAYS[task]).reshape(-1, 14)
+    packing, rows = Packing.of(GRID), jnp.asarray(REPLAYS[task].rows).reshape(-1, 14)
     sample, after = packing.unpack(rows[index]), packing.unpack(rows[index + ENVS])
-    current = STRUCTURES[-1]
+    structure, current = STRUCTURES[task], STRUCTURES[-1]
 
     def output(modules: tuple, observation) -> Output:
-        other = pick(bank, jnp.array(structure))
+        other = bank.pick(structure)
         chain = tuple(m if a == b else o for m, o, a, b in zip(modules, other, structure, current, strict=True))
-        return NETWORK(chain, GRID.parts(observation))
+        found = NETWORK(chain, GRID.parts(observation))
+        assert isinstance(found, Output)
+        return found
 
     now, following = output(own, sample.observation), output(jax.lax.stop_gradient(own), after.observation)
     probs = jax.nn.softmax(following.logits, axis=0)
@@ -131,22 +138,20 @@ def plain_loss(bcq: BCQ, own: tuple, bank: tuple, target: tuple, task: int, stru
 
 
 @pytest.mark.parametrize(("bootstrap", "slots"), [("constrained", 36), ("released", 1)])
-def test_gradients_are_those_of_a_plain_version(bank: tuple, bootstrap: str, slots: int, monkeypatch):
+def test_gradients_are_those_of_a_plain_version(bank: Bank, bootstrap: str, slots: int, monkeypatch):
     """With room for all kept features, and for some."""
-    monkeypatch.setattr(lessons_module, "SLOTS", slots)
+    monkeypatch.setattr(replay_table, "SLOTS", slots)
     bcq = learner(bootstrap=bootstrap, td_weight=0.7)
-    target = pick(NETWORK.init(key=jax.random.key(6)), jnp.array([0, 0, 0]))
-    own = pick(bank, jnp.array(STRUCTURES[-1]))
-    lessons, shared = prepared(bcq, bank, target)
-    order = [n for n in range(len(STRUCTURES)) if n != 4]
-    assert len(shared) == len(order) == 7
-    assert (np.asarray(lessons.slots) >= 0).sum() == {36: 3, 1: 1}[slots]
-    for task, (n, pattern) in enumerate(zip(order, shared, strict=True)):
-        index = jax.random.randint(jax.random.key(n), (16,), 0, ENVS * (len(REPLAYS[n]) - 1))
+    target = NETWORK.init(key=jax.random.key(6)).pick((0, 0, 0))
+    own = bank.pick(STRUCTURES[-1])
+    data = prepared(bcq, bank, target)
+    assert (np.asarray(data[0].slots) >= 0).sum() == {36: 3, 1: 1}[slots]
+    for task, pattern in enumerate(PATTERNS):
+        index = jax.random.randint(jax.random.key(task), (16,), 0, ENVS * REPLAYS[task].times)
         with jax.numpy_dtype_promotion("standard"):
-            frozen = pick(bank, jnp.array(STRUCTURES[n]))
-            found, _ = bcq.gradient(own, frozen, lessons, jnp.int32(task), index, pattern=pattern)
-            expected = jax.grad(plain_loss, argnums=1)(bcq, own, bank, target, n, STRUCTURES[n], index)
+            frozen = bank.pick(STRUCTURES[task])
+            found, _ = offline.gradient(bcq, own, frozen, data, jnp.int32(task), index, pattern=pattern)
+            expected = jax.grad(plain_loss, argnums=1)(bcq, own, bank, target, task, index)
         for depth, moves in enumerate(pattern):
             for a, b in zip(*map(jax.tree.leaves, (found[depth], expected[depth])), strict=True):
                 np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-6)
@@ -158,15 +163,16 @@ def test_gradients_are_those_of_a_plain_version(bank: tuple, bootstrap: str, slo
 
 
 @pytest.mark.usefixtures("optax_promotes")
-def test_however_steps_are_cut_into_pieces_the_result_is_the_same(bank: tuple):
+def test_however_steps_are_cut_into_pieces_the_result_is_the_same(bank: Bank):
     bcq = learner()
-    own = pick(bank, jnp.array(STRUCTURES[-1]))
-    lessons, _ = prepared(bcq, bank, own)
+    own = bank.pick(STRUCTURES[-1])
+    table, values = prepared(bcq, bank, own)
     results = []
     for cuts in ([6], [1, 2, 3]):
-        state, first = bcq.init(bank, jnp.array(STRUCTURES[-1])), 0
+        state, first = bcq.init(own).learner, 0
         for count in cuts:
-            state = bcq.train(state, lessons, jnp.int32(first), jnp.int32(count), key=jax.random.key(1))
+            span = jnp.int32(first), jnp.int32(count)
+            state = offline.train(bcq, state, table, values, *span, key=jax.random.key(1))
             first += count
         results.append(state)
     for a, b in zip(*map(jax.tree.leaves, results), strict=True):
@@ -175,45 +181,69 @@ def test_however_steps_are_cut_into_pieces_the_result_is_the_same(bank: tuple):
 
 
 @pytest.mark.usefixtures("optax_promotes")
-def test_an_epoch_shows_every_transition_once(bank: tuple):
+def test_an_epoch_shows_every_transition_once(bank: Bank, monkeypatch):
     """The indices that gradients are taken at, over an epoch, are a random order of all."""
-    bcq = learner(td_weight=0.0, likelihood_weight=0.0, logit_weight=0.0)
+    bcq = learner()
     size = TIMES * ENVS
-    assert size % bcq.config.offline_batch == 0
+    assert size % bcq.config.batch == 0
     seen: list[np.ndarray] = []
 
-    class Watching(BCQ):
-        def gradient(self, own, frozen, lessons, task, index, *, pattern):
-            jax.debug.callback(lambda i: seen.append(np.asarray(i)), index)
-            return jax.tree.map(jnp.zeros_like, own), jnp.zeros(3)
+    def watching(objective, own, frozen, data, task, index, *, pattern):
+        jax.debug.callback(lambda i: seen.append(np.asarray(i)), index)
+        return jax.tree.map(jnp.zeros_like, own), jnp.zeros(3)
 
-    watching = Watching(bcq.reader, bcq.config, bcq.discount)
-    lessons, _, _ = bcq.reader.open(bank, [STRUCTURES[-1]], [replay(1)])
-    state = watching.init(bank, jnp.array(STRUCTURES[-1]))
-    watching.train(state, lessons, jnp.int32(0), jnp.int32(bcq.epoch_steps), key=jax.random.key(3))
+    monkeypatch.setattr(offline, "gradient", watching)
+    table = bcq.layout.fill(bank, [Lesson(STRUCTURES[-1], PATTERNS[-1], replay(1))])
+    own, span = bank.pick(STRUCTURES[-1]), (jnp.int32(0), jnp.int32(bcq.epoch_steps))
+    program = jax.jit(lambda own, table: offline.train_share(bcq, own, (table, None), *span, jax.random.key(3)))
+    program(bcq.init(own).learner, table)
     jax.effects_barrier()
     assert sorted(np.concatenate(seen).tolist()) == list(range(size))
     assert not (np.concatenate(seen) == np.arange(size)).all()
 
 
+@pytest.mark.usefixtures("optax_promotes")
+def test_the_target_network_is_copied_when_its_time_has_come(bank: Bank):
+    """And not in between; a learner that goes on from the middle ends the same."""
+    bcq = learner(epochs=2, target_period=4)
+    table = bcq.layout.fill(bank, LESSONS)
+    steps = list(bcq.run(table, bcq.init(bank.pick(STRUCTURES[-1])), done=0, key=jax.random.key(0)))
+    copies = {number: state.target for number, state, _ in reversed(steps)}  # as they were when first told
+    assert [number for number, _, losses in steps if losses] == [bcq.epoch_steps, bcq.steps]
+    assert set(steps[-1][2]) == {"td", "likelihood", "logits"}
+    leaves = {number: np.asarray(jax.tree.leaves(target)[0]) for number, target in copies.items()}
+    assert np.array_equal(leaves[4], leaves[0])
+    assert not np.array_equal(leaves[8], leaves[4])  # copied before step 5
+    number, middle, _ = next(step for step in steps if step[0] == 6)
+    *_, (_, end, _) = bcq.run(table, middle, done=number, key=jax.random.key(0))
+    for a, b in zip(*map(jax.tree.leaves, (end, steps[-1][1])), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_patterns_are_all_ways_in_which_modules_can_be_shared():
     assert len(patterns(3)) == 7 and len(set(patterns(3))) == 7
+    assert set(PATTERNS) == set(patterns(3))
     firsts = [pattern.index(True) for pattern in patterns(3)]
     assert firsts == sorted(firsts)
 
 
-def test_only_tasks_that_share_a_module_are_opened(bank: tuple):
-    lessons, shared, _ = learner().reader.open(bank, STRUCTURES, REPLAYS)
-    assert len(shared) == len(STRUCTURES) - 1
-    assert (1, 2, 2) not in np.asarray(lessons.structures)[: len(shared)].tolist()
-    assert int(lessons.count) == len(shared)
-    assert [patterns(3)[n] for n in lessons.patterns[: len(shared)]] == shared
+def test_tables_have_room_for_more_tasks_in_large_steps():
+    rooms = [replay_table.room_for(tasks) for tasks in range(1, 129)]
+    assert all(room >= tasks for tasks, room in enumerate(rooms, start=1))
+    assert sorted(set(rooms)) == [16, 32, 64, 128]
+
+
+def test_a_table_holds_its_tasks_in_their_order(bank: Bank):
+    table = learner().layout.fill(bank, LESSONS)
+    assert int(table.count) == len(LESSONS)
+    assert np.asarray(table.structures)[: len(LESSONS)].tolist() == [list(one) for one in STRUCTURES]
+    assert [patterns(3)[n] for n in table.patterns[: len(LESSONS)]] == PATTERNS
 
 
 def test_a_batch_that_devices_cannot_share_evenly_is_refused():
-    reader = replace(learner().reader, devices=Devices(3))
-    with pytest.raises(InputError, match="3 devices cannot share offline_batch = 16 evenly"):
-        BCQ(reader, BCQConfig(offline_batch=16), discount=0.9)
+    layout = replace(learner().layout, devices=Devices(3))
+    with pytest.raises(InputError, match="3 devices cannot share a batch of 16 evenly"):
+        BCQ(layout, BCQConfig(batch=16), discount=0.9)
 
 
 # Acting

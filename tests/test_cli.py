@@ -39,7 +39,7 @@ def test_list_shows_all_tasks_as_text_and_as_json():
     assert "4 x 4 x 4 = 64 tasks, 6 actions" in text
     assert len(data["tasks"]) == 64
     assert all(task in text for task in data["tasks"])
-    large = json.loads(modlife("list", "--json", "--colour-count", "8", "--dynamics-count", "24").stdout)
+    large = json.loads(modlife("list", "--json", "--world.colour-count", "8", "--world.dynamics-count", "24").stdout)
     assert len(large["tasks"]) == 768
 
 
@@ -88,6 +88,9 @@ def test_bench_ppo_prints_lives_and_the_parts_of_an_update():
     [
         (["lsit"], "modlife: No command 'lsit'. Did you mean 'list'?"),
         (["play", "--task", "wall/red/dynamics-9"], "modlife: No dynamics 'dynamics-9'. Did you mean 'dynamics-"),
+        (["list", "--domain", "moon"], "modlife: No domain 'moon'. Known: grid2d, robot."),
+        (["train", "--agent", "stl", "--offline", "bcq", "--out", "x"], "modlife: The agent 'stl' has no --offline"),
+        (["figure", "fig9", "results/stl-24-0", "--out", "x.png"], "modlife: No figure 'fig9'. Did you mean 'fig"),
         (["play", "--task", "wall"], "modlife: Task 'wall' has 1 components, but 'grid2d' has 3 factors"),
         (["play", "--episodes", "0"], "modlife: episodes = 0, but there must be at least 1 to film."),
         (["play", "--out", "film.avi"], "modlife: The film 'film.avi' must be a .gif file."),
@@ -106,8 +109,8 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(arguments: list[str], sente
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["list", "--size", "3"], "size = 3, but it must be 5 to 18 with 4 colours."),
-        (["list", "--gap-rows", "some"], "invalid choice 'some'"),
+        (["list", "--world.size", "3"], "size = 3, but it must be 5 to 18 with 4 colours."),
+        (["list", "--world.gap-rows", "some"], "invalid choice 'some'"),
         (["bench", "en"], "invalid choice 'en'"),
         (["play", "--tsk", "x"], "--task"),
     ],
@@ -121,7 +124,7 @@ def test_a_wrong_option_is_explained_with_exit_code_2(arguments: list[str], sent
 
 def test_a_reader_that_stops_early_leaves_no_traceback():
     out = subprocess.run(
-        f"{sys.executable} -m modlife list --json --colour-count 12 --dynamics-count 24 --size 8 | head -c 1",
+        f"{sys.executable} -m modlife list --json --world.colour-count 12 --world.dynamics-count 24 --world.size 8 | head -c 1",
         shell=True,
         capture_output=True,
         text=True,

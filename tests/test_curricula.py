@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from modlife.domains import curricula
 from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
-from modlife.domains.grid2d.spec import World
+from modlife.domains.grid2d.world import World
 from modlife.errors import InputError
 from modlife.types import Task
 

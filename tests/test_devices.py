@@ -7,14 +7,15 @@ PROGRAM = """
 from modlife.runtime import start_jax
 start_jax(threads=2)
 import jax, jax.numpy as jnp, numpy as np
-from modlife.domains.grid2d.spec import World
-from modlife.domains.grid2d.world import Grid2D
+from modlife.domains.grid2d.world import World
+from modlife.domains.grid2d.environment import Grid2D
 from modlife.learners.config import PPOConfig
 from modlife.learners.ppo import PPO
-from modlife.policies.networks import Modular
+from modlife.policies.conv_modules import ConvModules
+from modlife.policies.modular import Modular
 
 env, key = Grid2D(World()), jax.random.key(0)
-network = Modular(env.graph, (4, 4, 4), critic=6)
+network = Modular(env.graph, (4, 4, 4), 6, ConvModules())
 ppo = PPO(env, network, PPOConfig(envs=4, length=32, minibatch=64), devices=2)
 tasks = jnp.array([[0, 1, 2], [3, 2, 1]])
 state = ppo.init(network.init(key=key), tasks, tasks, key=key)
@@ -25,7 +26,7 @@ one = PPO(env, network, ppo.config)
 index = jnp.tile(jnp.arange(128), (2, 1))
 whole = jax.jit(one.gradient)(state.params, tasks, batch, index)
 share = jnp.tile(jnp.arange(64), (2, 1))
-from modlife.learners.ppo import ALL, SECOND
+from modlife.learners.sharding import ALL, SECOND
 split = jax.jit(ppo.share.run(lambda b: ppo.gradient(state.params, tasks, b, share), (SECOND,), ALL))(batch)
 jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), whole, split)
 assert progress.episodes.shape == (2,)

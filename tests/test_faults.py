@@ -1,20 +1,20 @@
-"""The run store on disks that fail and in processes that crash, at every operation."""
+"""The run store on disks that fail and in processes that crash, at every operation, for every agent."""
 
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from written import CONFIG, TASKS, assert_all_are_intact, litter, step
+from lives import NAMES, Lived, assert_all_are_intact, found_in, litter, step
 
 from modlife.errors import StoreError
-from modlife.experiments.checkpoints import INDEX, Checkpoints, sealed, unsealed
-from modlife.experiments.disk import Disk
-from modlife.experiments.life import Life, Progress
-from modlife.experiments.restore import newest
-from modlife.experiments.store import RunDirectory, RunWriter
+from modlife.lifelong.agent import AgentState
+from modlife.runs.checkpoints import INDEX, sealed, unsealed
+from modlife.runs.durable import Disk
+from modlife.runs.life import Life
+from modlife.runs.store import RunDirectory, RunWriter
 
 
 class Crash(BaseException):
@@ -98,40 +98,65 @@ def assert_one_sentence(error: StoreError, folder: Path, number: int) -> None:
     assert "\n" not in str(error)
 
 
-@pytest.fixture(params=["first", "later"])
-def base(request, tmp_path: Path, golden: Path, states) -> Path:
-    """A run directory before its first checkpoint, or one where the next checkpoint sends an old one away."""
-    path = tmp_path / "base"
-    if request.param == "first":
-        RunWriter.create(path, CONFIG).close()
-        return path
-    shutil.copytree(golden, path)
-    checkpoints = Checkpoints(path, Disk())
-    for number in (2, 3):  # neither is at the end of a stage
-        folder = checkpoints.path(number)
+class Scene:
+    """A run directory to save into, and what is to be saved: a state between tasks."""
+
+    def __init__(self, life: Lived, folder: Path, base: Path):
+        self.life, self.base = life, base
+        described = life.described()
+        self.number = next(n for n, facts in described.items() if facts.ended and facts.stage)
+        self.stage, self.planned = described[self.number].stage, described[self.number].planned
+        self.state: AgentState = life.state(self.number, folder / "state")
+
+    def opened(self, path: Path, disk: Disk) -> RunWriter:
+        """As `modlife train --resume` opens it, with a checkpoint or without; the disk only fails afterwards."""
+        writer = RunWriter.reopen(path)
+        Life(self.life.config, writer, save_every=0).resume()
+        writer.disk = writer.checkpoints.disk = disk
+        return writer
+
+    def step(self, writer: RunWriter) -> int:
+        return step(writer, self.state, self.stage, planned=self.planned)
+
+
+def first_scene(life: Lived, tmp_path: Path) -> Scene:
+    """A run directory before its first checkpoint."""
+    RunWriter.create(tmp_path / "base", life.config).close()
+    return Scene(life, tmp_path, tmp_path / "base")
+
+
+def later_scene(life: Lived, tmp_path: Path) -> Scene:
+    """One where the next checkpoint sends an old one away: neither of the two there is at the end of a stage."""
+    run = life.copy(tmp_path / "base", max(life.described()))
+    for number in run.checkpoints.numbers():
+        folder = run.checkpoints.path(number)
         body = unsealed(folder / INDEX)
         body["description"]["ended"] = False
         (folder / INDEX).write_bytes(sealed(body))
-    return path
+    return Scene(life, tmp_path, run.path)
 
 
-def opened(path: Path, disk: Disk) -> RunWriter:
-    """As `modlife train --resume` opens it, with a checkpoint or without; the disk only fails afterwards."""
-    writer = RunWriter.reopen(path)
-    Life(CONFIG, writer, devices=1, save_every=0, progress=Progress()).resume()
-    writer.disk = writer.checkpoints.disk = disk
-    return writer
+SCENES = {"first": first_scene, "later": later_scene}
 
 
-@pytest.mark.parametrize(("number", "lasting"), ERRORS)
-def test_a_disk_that_fails_at_any_operation_loses_nothing(base, tmp_path, agent, states, number: int, lasting: bool):
+CASES = [(agent, *ERRORS[0]) for agent in NAMES] + [("comp-search", *error) for error in ERRORS[1:]]
+"""Every agent; and with the one that saves most, every kind of failure."""
+
+
+@pytest.mark.parametrize(("agent", "number", "lasting"), CASES)
+@pytest.mark.parametrize("where", SCENES)
+def test_a_disk_that_fails_at_any_operation_loses_nothing(
+    lives: Callable[[str], Lived], tmp_path: Path, where: str, agent: str, number: int, lasting: bool
+):
+    life = lives(agent)
+    scene = SCENES[where](life, tmp_path)
     for disk in faults(OSError(number, os.strerror(number)), lasting=lasting):
         path = tmp_path / "run"
-        shutil.copytree(base, path)
-        run = opened(path, disk)
+        shutil.copytree(scene.base, path)
+        run = scene.opened(path, disk)
         before = run.checkpoints.numbers()[-1:]
         try:
-            acknowledged = [step(run, states["next"], 2)]
+            acknowledged = [scene.step(run)]
             assert not disk.struck
         except StoreError as error:
             assert disk.struck
@@ -142,53 +167,65 @@ def test_a_disk_that_fails_at_any_operation_loses_nothing(base, tmp_path, agent,
         run.close()
         for one in acknowledged:
             run.checkpoints.verify(run.checkpoints.path(one))
-        again = opened(path, Disk())
-        assert_all_are_intact(again)
+        again = scene.opened(path, Disk())
+        assert_all_are_intact(again.run)
         assert not litter(path)
         assert again.checkpoints.numbers()[-1:] >= acknowledged
-        saved = step(again, states["next"], 2)
+        saved = scene.step(again)
         again.close()
-        assert newest(again, agent, CONFIG.curriculum).moment.state.met == TASKS[:2]
+        assert found_in(again.run, life.config).moment.state.met == scene.state.met
         assert again.checkpoints.numbers()[-1] == saved
         shutil.rmtree(path)
 
 
-def test_a_crash_at_any_operation_loses_nothing_that_was_acknowledged(base, tmp_path, states):
+@pytest.mark.parametrize("where", SCENES)
+def test_a_crash_at_any_operation_loses_nothing_that_was_acknowledged(life: Lived, tmp_path: Path, where: str):
+    scene = SCENES[where](life, tmp_path)
     for disk in faults(Crash(), lasting=True):
         path = tmp_path / "run"
-        shutil.copytree(base, path)
-        run = opened(path, disk)
+        shutil.copytree(scene.base, path)
+        run = scene.opened(path, disk)
         before = (run.checkpoints.numbers()[-1:], (path / "metrics.jsonl").read_bytes())
         try:
-            step(run, states["next"], 2)
+            scene.step(run)
             assert not disk.struck
         except Crash:
             assert disk.struck
         run.close()  # as the end of a process does
-        again = opened(path, Disk())
-        assert_all_are_intact(again)
+        again = scene.opened(path, Disk())
+        assert_all_are_intact(again.run)
         after = (again.checkpoints.numbers()[-1:], (path / "metrics.jsonl").read_bytes())
-        line = b'{"kind": "step", "stage": 2}\n' if before[0] else b""
+        line = b'{"kind": "step", "stage": %d}\n' % scene.stage if before[0] else b""
         new = ([before[0][0] + 1 if before[0] else 0], before[1] + line)
         assert after in ((before, new) if disk.struck else (new,))
         assert not litter(path)
-        saved = step(again, states["next"], 2)
+        saved = scene.step(again)
         again.close()
         again.checkpoints.verify(again.checkpoints.path(saved))
         shutil.rmtree(path)
 
 
+@pytest.fixture
+def config(lives: Callable[[str], Lived]):
+    return lives("stl").config
+
+
+@pytest.fixture
+def run(searched: Lived, tmp_path: Path) -> RunDirectory:
+    return searched.copy(tmp_path / "copy", searched.amid("offline"))
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
-def test_a_run_directory_appears_whole_or_not_at_all(tmp_path: Path, number: int):
+def test_a_run_directory_appears_whole_or_not_at_all(tmp_path: Path, config, number: int):
     path = tmp_path / "runs" / "run"
     for disk in faults(OSError(number, os.strerror(number))):
         try:
-            RunWriter.create(path, CONFIG, disk).close()
+            RunWriter.create(path, config, disk).close()
             assert not disk.struck
         except StoreError as error:
             assert_one_sentence(error, path, number)
         assert not litter(tmp_path)
-        assert not path.exists() or RunDirectory.open(path).config() == CONFIG
+        assert not path.exists() or RunDirectory.open(path).config() == config
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -208,10 +245,10 @@ def test_a_summary_appears_whole_or_not_at_all(run: RunDirectory, error: BaseExc
         (run.path / "summary.json").unlink(missing_ok=True)
 
 
-def test_a_folder_that_may_not_be_written_gets_one_sentence(tmp_path: Path):
+def test_a_folder_that_may_not_be_written_gets_one_sentence(tmp_path: Path, config):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=f"^'{tmp_path}/file/run' could not be written: "):
-        RunWriter.create(tmp_path / "file" / "run", CONFIG)
+        RunWriter.create(tmp_path / "file" / "run", config)
 
 
 def test_the_second_writer_is_told_who_the_first_is(run: RunDirectory):
@@ -220,6 +257,7 @@ def test_the_second_writer_is_told_who_the_first_is(run: RunDirectory):
         StoreError, match=rf"^'{run.path}' is being written by another process \(process {os.getpid()} on "
     ):
         RunWriter.reopen(run.path)
+    assert first.lock is not None
     os.ftruncate(first.lock, 0)  # it had no time yet to say
     with pytest.raises(StoreError, match=r"another process \(which has just begun\)\.$"):
         RunWriter.reopen(run.path)

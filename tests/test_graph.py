@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from modlife.domains.draw import PATH, graph_svg
 from modlife.domains.graph import Continuous, Discrete, Factor, Part, ProblemGraph
-from modlife.domains.grid2d.spec import World
+from modlife.domains.graph_svg import PATH, graph_svg
+from modlife.domains.grid2d.world import World
 from modlife.errors import InputError
 from modlife.types import Task
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from oracle import CountingOracle, Episodes, drive_oracle, drive_ours, oracle_of, state_of
 
-from modlife.domains.grid2d.spec import STATICS, World
-from modlife.domains.grid2d.world import Grid2D
+from modlife.domains.grid2d.environment import Grid2D
+from modlife.domains.grid2d.world import STATICS, World
 
 EPISODES = 20
 """Per task."""

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modlife.domains.env import Environment, step_batch
-from modlife.domains.grid2d.spec import LARGEST, World, smallest_size
-from modlife.domains.grid2d.world import DOOR, FIRST_TARGET, FOOD, WALL, Grid2D, State
+from modlife.domains.grid2d.environment import DOOR, FIRST_TARGET, FOOD, WALL, Grid2D, State
+from modlife.domains.grid2d.world import LARGEST, World, smallest_size
 
 WORLDS = (
     World(),

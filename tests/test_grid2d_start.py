@@ -11,8 +11,8 @@ import pytest
 from oracle import oracle_of, state_of
 from scipy import stats
 
-from modlife.domains.grid2d.spec import STATICS, World
-from modlife.domains.grid2d.world import Grid2D, State
+from modlife.domains.grid2d.environment import Grid2D, State
+from modlife.domains.grid2d.world import STATICS, World
 
 ALARM = 1e-4
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from modlife.domains.grid2d.spec import COLOURS, PERMUTATIONS, World, smallest_size
-from modlife.domains.grid2d.world import FIRST_TARGET, FORWARD, PICK, TOGGLE, Grid2D, Observation, State
+from modlife.domains.grid2d.environment import FIRST_TARGET, FORWARD, PICK, TOGGLE, Grid2D, Observation, State
+from modlife.domains.grid2d.world import COLOURS, PERMUTATIONS, World, smallest_size
 from modlife.errors import InputError
 
 

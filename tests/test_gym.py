@@ -6,7 +6,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from modlife.domains.gym import Grid2DVectorEnv
+from modlife.domains.grid2d.gym import Grid2DVectorEnv
 from modlife.errors import InputError
 
 ID = "modlife/Grid2D-v0"

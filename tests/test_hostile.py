@@ -5,6 +5,7 @@ import copy
 import json
 import os
 import pickle
+import random
 import re
 import shutil
 import stat
@@ -15,18 +16,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lives import Lived, everything, found_in, go_on, pipe, restore, small, step
 from safetensors.numpy import save
-from written import CONFIG, FIRST, TASKS, alone, everything, go_on, pipe, restore, step
 
 import modlife
 from modlife.errors import InputError, StoreError
-from modlife.experiments.agents import build
-from modlife.experiments.checkpoints import INDEX, STATE, File, sealed, unsealed
-from modlife.experiments.config import LifeConfig, to_json
-from modlife.experiments.disk import sha256
-from modlife.experiments.restore import newest
-from modlife.experiments.store import RunDirectory, RunWriter
-from modlife.lifelong.compositional import Compositional
+from modlife.runs.checkpoints import INDEX, STATE, File, sealed, unsealed
+from modlife.runs.codec import to_json
+from modlife.runs.durable import sha256
+from modlife.runs.store import RunDirectory, RunWriter
 
 FILES = ["manifest.json", "metrics.jsonl", "history.jsonl"]
 FORBIDDEN = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "torch", "yaml"}
@@ -95,11 +93,30 @@ def bomb(kind: str, marker: Path) -> bytes:
     return file.getvalue()
 
 
-def read_all(run: RunDirectory, agent: Compositional) -> None:
+@pytest.fixture
+def run(searched: Lived, tmp_path: Path) -> RunDirectory:
+    """A copy that a test may change, in the middle of the offline phase."""
+    return alone(searched, tmp_path / "run", "offline")
+
+
+def alone(life: Lived, folder: Path, phase: str) -> RunDirectory:
+    """A copy with a single checkpoint, in the middle of a phase."""
+    run = life.copy(folder, life.amid(phase))
+    for number in run.checkpoints.numbers()[:-1]:
+        shutil.rmtree(run.checkpoints.path(number))
+    return run
+
+
+def only(run: RunDirectory) -> Path:
+    (number,) = run.checkpoints.numbers()
+    return run.checkpoints.path(number)
+
+
+def read_all(run: RunDirectory) -> None:
     """Everything that any command reads."""
     config = RunDirectory.open(run.path).config()
     assert run.threads() >= 1
-    newest(run, agent, config.curriculum)
+    found_in(run, config)
     list(run.metrics())
     run.summary()
 
@@ -116,12 +133,12 @@ def test_the_bombs_go_off_where_pickle_is_used(tmp_path: Path, kind: str):
 
 @pytest.mark.parametrize("kind", ["pickle", "npy"])
 @pytest.mark.parametrize("name", ["manifest.json", "metrics.jsonl", "summary.json", INDEX, STATE, "replay"])
-def test_pickles_do_nothing(run: RunDirectory, agent, states, tmp_path: Path, name: str, kind: str):
-    checkpoint = alone(run, states, "offline")
+def test_pickles_do_nothing(run: RunDirectory, tmp_path: Path, name: str, kind: str):
+    checkpoint = only(run)
     path = {INDEX: checkpoint / INDEX, STATE: checkpoint / STATE, "replay": next(run.checkpoints.replay.iterdir())}
     path.get(name, run.path / name).write_bytes(bomb(kind, tmp_path / "marker") + b"\n")
     with pytest.raises(InputError, match=re.escape(str(path.get(name, run.path / name)))):
-        read_all(run, agent)
+        read_all(run)
     assert not (tmp_path / "marker").exists()
 
 
@@ -142,17 +159,18 @@ def strange_bytes(marker: Path) -> dict[str, bytes]:
         "a type that NumPy has not": len(header).to_bytes(8, "little") + header + b"\0",
         "other arrays": save({"rows": np.zeros((2, 2), np.uint32), "x": np.zeros(1)}),
         "floats": save({"rows": np.zeros((2, 2, 2), np.float32)}),
-        "other rows": save({"rows": np.zeros((2, 4, 3), np.uint32)}),
-        "too many rows": save({"rows": np.zeros((999, 4, 14), np.uint32)}),
+        "no times": save({"rows": np.zeros((3, 4, 14), np.uint32)}),
+        "other rows": save({"rows": np.zeros((2, 4, 3), np.uint32), "times": np.array([1])}),
+        "too many rows": save({"rows": np.zeros((999, 4, 14), np.uint32), "times": np.array([998])}),
+        "too many times": save({"rows": np.zeros((3, 4, 14), np.uint32), "times": np.array([3])}),
+        "times before the start": save({"rows": np.zeros((3, 4, 14), np.uint32), "times": np.array([-1])}),
     }
 
 
 @pytest.mark.parametrize("what", strange_bytes(Path()))
 @pytest.mark.parametrize("part", ["state", "replay"])
-def test_strange_bytes_with_the_right_checksum_do_nothing(
-    run: RunDirectory, agent, states, tmp_path: Path, part: str, what: str
-):
-    folder, data = alone(run, states, "offline"), strange_bytes(tmp_path / "marker")[what]
+def test_strange_bytes_with_the_right_checksum_do_nothing(run: RunDirectory, tmp_path: Path, part: str, what: str):
+    folder, data = only(run), strange_bytes(tmp_path / "marker")[what]
     file = File(len(data), sha256(data))
     if part == "state":
         (folder / STATE).write_bytes(data)
@@ -161,7 +179,7 @@ def test_strange_bytes_with_the_right_checksum_do_nothing(
         run.checkpoints.replay_path(file).write_bytes(data)
         reseal(folder, lambda body: body["replay"].__setitem__(0, to_json(file)))
     with pytest.raises(InputError, match=f"^'{run.path}") as caught:
-        read_all(run, agent)
+        read_all(run)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "marker").exists()
 
@@ -194,114 +212,131 @@ HOSTILE = [
 
 def is_harmless(path: tuple[Any, ...], value: Any) -> bool:
     """Whether a checkpoint may say this: another structure that there is, or how long things took, is possible."""
-    name = path[:2][-1]
-    if name == "structure":
-        return value == [0, 0, 0]
-    if name in ("wall_seconds", "cpu_seconds", "peak_megabytes"):
-        return value == 1.5 and (name == "peak_megabytes" or len(path) == 3)
-    return name == "ended" and value is True
+    if path[:3] == ("description", "facts", "structures"):
+        return value in ([0, 0, 0], 0) and len(path) > 3
+    if path[:3] == ("description", "facts", "spent"):
+        return False
+    if path[1] in ("wall_seconds", "cpu_seconds", "peak_megabytes"):
+        named = path[1] != "peak_megabytes" and value in ({}, {"x": 1})
+        return named or (value == 1.5 and (path[1] == "peak_megabytes" or path[2] != ""))
+    return path[1] == "ended" and value is True
 
 
-@pytest.mark.parametrize("name", ["online", "ended", "offline"])
-def test_a_checkpoint_that_says_impossible_things_is_refused(run: RunDirectory, agent, states, tmp_path, name: str):
-    folder = alone(run, states, name)
-    right, outside, writer = unsealed(folder / INDEX), everything(tmp_path), RunWriter.reopen(run.path)
-    tried = 0
+def at_every_place(right: Any, rng: random.Random, count: int) -> Iterator[tuple[tuple, Any, Any]]:
+    """JSON with one value at a time replaced by some hostile ones: where, by what, and the whole."""
     for path in [path for path in places(right) if path]:
-        for value in HOSTILE:
-            if is_harmless(path, value) or (take(right, path) == value and type(take(right, path)) is type(value)):
-                continue
-            body = copy.deepcopy(right)
-            put(body, path, value)
+        for value in rng.sample(HOSTILE, count):
+            before = take(right, path)
+            if not is_harmless((*path, "", ""), value) and not (before == value and type(before) is type(value)):
+                body = copy.deepcopy(right)
+                put(body, path, value)
+                yield path, value, body
+
+
+def test_a_checkpoint_that_says_impossible_things_is_refused(life: Lived, tmp_path: Path):
+    """Of every agent, in each of its phases: some values at every place; all values where most is saved."""
+    tried, rng, most = 0, random.Random(life.config.agent), life.config.agent == "comp-search"
+    for phase in life.phases():
+        run = alone(life, tmp_path / f"at-{phase}", phase)
+        folder = only(run)
+        right, outside, writer = unsealed(folder / INDEX), everything(tmp_path), RunWriter.reopen(run.path)
+        for path, value, body in at_every_place(right, rng, len(HOSTILE) if most and phase == "offline" else 3):
             (folder / INDEX).write_bytes(sealed(body))
             try:
-                restore(writer, agent)
+                restore(writer, life.config)
             except InputError as error:
                 tried += 1
                 assert "\n" not in str(error)
                 assert str(run.path) in str(error)
             else:
-                pytest.fail(f"{path} = {value!r} was not noticed")
-    assert tried > 400
-    (folder / INDEX).write_bytes(sealed(right))
-    restore(writer, agent)
-    writer.close()
-    assert everything(tmp_path) == outside
+                pytest.fail(f"{phase}: {path} = {value!r} was not noticed")
+        (folder / INDEX).write_bytes(sealed(right))
+        restore(writer, life.config)
+        writer.close()
+        assert everything(tmp_path) == outside
+    assert tried > (900 if most else 60)
 
 
 def says(**facts: Any) -> Callable[[dict[str, Any]], Any]:
     return lambda body: body["description"].update(facts)
 
 
-ONE, TWO, THREE = (str(task) for task in TASKS)
+def knows(**facts: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda body: body["description"]["facts"].update(facts)
+
+
+def tasks(*names: str) -> list[dict[str, list[str]]]:
+    return [{"components": name.split("/")} for name in names]
+
+
+ONE, TWO, THREE, FOUR = (str(task) for task in small("comp-search").chosen)
 IMPOSSIBLE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "another format": (lambda body: body.update(format=2), "has format 2; this version reads 1"),
+    "another format": (lambda body: body.update(format=3), "has format 3; this version reads 2"),
     "a field too many": (lambda body: body.update(hook="os.system"), "No field in"),
     "a fact too many": (says(hook="os.system"), "No field in"),
     "no replay": (lambda body: body.pop("replay"), "has no field 'replay'"),
-    "no phase": (lambda body: body["description"].pop("phase"), "has no field 'phase'"),
+    "no facts": (lambda body: body["description"].pop("facts"), "has no field 'facts'"),
     "no checksum": (lambda body: body["state"].pop("sha256"), "has no field 'sha256'"),
-    "replay twice": (lambda body: body["replay"].append(body["replay"][0]), "replay of 3 tasks, not of 2"),
-    "less replay": (lambda body: body["replay"].pop(), "replay of 1 tasks, not of 2"),
+    "replay twice": (lambda body: body["replay"].append(body["replay"][0]), "its replay is of 4 tasks"),
+    "less replay": (lambda body: body["replay"].pop(), "its replay is of 2 tasks"),
     "a path": (lambda body: body["state"].update(sha256="../../passwd"), "by '../../passwd', which is not a checksum"),
     "a path of replay": (lambda body: body["replay"][0].update(sha256="../lock"), "by '../lock', which is not a"),
-    "a task that does not exist": (says(met=["wall/red/nothing"]), "its met is"),
-    "a task too early": (says(met=[TWO]), "its met is"),
-    "a task twice": (says(met=[ONE, ONE]), "its met is"),
-    "a task that it is learning": (says(met=[ONE, TWO]), "its met is"),
-    "too many tasks": (says(met=[ONE, TWO, THREE]), "its met is"),
-    "a phase": (says(phase="x"), "its phase is 'x'"),
-    "a stage": (says(stage=4), "is of stage 4, but the life has 3"),
-    "the last stage": (says(stage=3), "its met is"),
-    "modules beyond the bank": (says(structures=[[0, 2, 0]]), "its structures is"),
-    "modules before the bank": (says(structure=[0, -1, 0]), "its structure is"),
-    "a short structure": (says(structures=[[0, 0]]), "its structures is"),
-    "a structure too many": (says(structures=[FIRST, FIRST]), "its structures is"),
-    "steps beyond the end": (says(number=40), "its number is 40"),
-    "steps before the start": (says(number=-1), "its number is -1"),
-    "a search beyond the budget": (says(spent=1000), "its spent is 1000"),
-    "a search that gives steps": (says(spent=-1), "its spent is -1"),
-    "a clock": (says(wall_seconds=[1.0]), "its wall_seconds is"),
+    "a task that does not exist": (knows(met=tasks("wall/red/nothing", TWO)), "its met is"),
+    "a task too early": (knows(met=tasks(TWO, ONE)), "its met is"),
+    "a task twice": (knows(met=tasks(ONE, ONE)), "its met is"),
+    "a task that it is learning": (knows(met=tasks(ONE, TWO, THREE)), "its met is"),
+    "too many tasks": (knows(met=tasks(ONE, TWO, THREE, FOUR)), "its met is"),
+    "a phase": (knows(phase="x"), "its phase is 'x'"),
+    "a stage": (says(stage=5), "is of stage 5, but the life has 4"),
+    "the last stage": (says(stage=4), "its met is"),
+    "a plan that there never was": (says(planned=3), "its planned is 3"),
+    "modules beyond the bank": (knows(structures=[[0, 2, 0]] * 3), "its structures is"),
+    "modules before the bank": (knows(structures=[[0, -1, 0]] * 3), "its structures is"),
+    "a short structure": (knows(structures=[[0, 0]] * 3), "its structures is"),
+    "a structure too many": (knows(structures=[[0, 0, 0]] * 4), "its structures is"),
+    "steps beyond the end": (knows(done=12), "its done is 12"),
+    "steps before the start": (knows(done=-1), "its done is -1"),
+    "a search beyond the budget": (knows(spent=1000), "its spent is 1000"),
+    "a search that gives steps": (knows(spent=-1), "its spent is -1"),
+    "a clock": (says(wall_seconds={"online": -1.0}), "its wall_seconds is"),
 }
 
 
 @pytest.mark.parametrize("what", IMPOSSIBLE)
-def test_what_is_impossible_is_said(run: RunDirectory, agent, states, what: str):
+def test_what_is_impossible_is_said(searched: Lived, tmp_path: Path, what: str):
+    third = next(
+        number
+        for number, facts in searched.described().items()
+        if facts.stage == 2 and facts.facts.phase == "offline" and facts.facts.done
+    )
+    run = searched.copy(tmp_path / "run", third)
+    shutil.rmtree(run.checkpoints.path(run.checkpoints.numbers()[0]))
     change, sentence = IMPOSSIBLE[what]
-    reseal(alone(run, states, "offline"), change)
+    reseal(only(run), change)
     with pytest.raises(InputError) as caught:
-        go_on(run.path, agent)
+        go_on(run.path, searched.config)
     assert sentence in str(caught.value)
 
 
-def test_numbers_of_the_online_phase_are_bounded(run: RunDirectory, agent, states):
-    folder = alone(run, states, "online")
-    for number in (8, 10**12):  # 900 steps are left, which are eight updates of 128
-        reseal(folder, lambda body, number=number: put(body, ("description", "number"), number))
-        with pytest.raises(InputError, match=f"its number is {number}"):
-            newest(run, agent, CONFIG.curriculum)
-
-
-@pytest.mark.parametrize("agent_name", ["stl", "mtl"])
-def test_checkpoints_of_one_agent_do_not_fit_another(run: RunDirectory, states, agent_name: str):
-    config = LifeConfig(agent=agent_name, only=tuple(str(task) for task in TASKS), steps=1000, ppo=CONFIG.ppo)
-    for name in ("start", "online", "ended", "offline"):
-        alone(run, states, name)
+def test_checkpoints_of_one_agent_do_not_fit_another(life: Lived, lives: Callable[[str], Lived], tmp_path: Path):
+    other = lives("stl" if life.config.agent != "stl" else "mtl")
+    for phase in life.phases() - {""}:
+        run = alone(life, tmp_path / phase, phase)
         with pytest.raises(InputError):
-            newest(run, build(config), config.curriculum)
+            found_in(run, other.config)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "metrics.jsonl", "summary.json", INDEX])
-def test_deep_json_gets_one_sentence(run: RunDirectory, agent, states, name: str):
-    folder = alone(run, states, "start")
+def test_deep_json_gets_one_sentence(run: RunDirectory, name: str):
+    folder = only(run)
     path = folder / INDEX if name == INDEX else run.path / name
     path.write_text("[" * 100_000 + "]" * 100_000 + "\n")
     with pytest.raises(InputError, match=re.escape(str(path))):
-        read_all(run, agent)
+        read_all(run)
 
 
 @pytest.mark.parametrize(
-    "machine", [None, {}, {"threads": "2; ls"}, {"threads": 3}, {"threads": "0"}, {"threads": []}, 7]
+    "machine", [None, {}, {"threads": "2; ls"}, {"threads": True}, {"threads": 0}, {"threads": []}, 7]
 )
 def test_threads_of_a_manifest_are_checked(run: RunDirectory, machine: Any):
     manifest = run.manifest() | {"machine": machine}
@@ -315,21 +350,22 @@ def test_threads_of_a_manifest_are_checked(run: RunDirectory, machine: Any):
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", [*FILES, "summary.json", "lock", "checkpoints", "replay"])
-def test_a_pipe_does_not_hang(run: RunDirectory, agent, name: str):
+def test_a_pipe_does_not_hang(run: RunDirectory, searched: Lived, name: str):
     path = run.path / name
     if path.is_dir():
         shutil.rmtree(path)
     pipe(run, path)
     with pytest.raises((InputError, StoreError)):
-        writer = go_on(run.path, agent)
+        writer = go_on(run.path, searched.config)
         writer.close()
-        read_all(run, agent)
+        read_all(run)
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", [*FILES, "summary.json.tmp", "lock", "checkpoints", "replay"])
-def test_nothing_is_written_through_a_link(run: RunDirectory, agent, states, tmp_path: Path, name: str):
+def test_nothing_is_written_through_a_link(run: RunDirectory, searched: Lived, tmp_path: Path, name: str):
+    state = found_in(run, searched.config).moment.state
     outside, path = tmp_path / "outside", run.path / name
     if path.is_dir():
         path.rename(outside)
@@ -340,11 +376,11 @@ def test_nothing_is_written_through_a_link(run: RunDirectory, agent, states, tmp
     path.symlink_to(outside)
     before = everything(outside) if outside.is_dir() else outside.read_bytes()
     try:
-        writer = go_on(run.path, agent)
-        step(writer, states["next"], 2)
+        writer = go_on(run.path, searched.config)
+        step(writer, state, 2, planned=4)
         writer.finish({})
         writer.close()
-        read_all(run, agent)
+        read_all(run)
     except (InputError, StoreError):
         pass
     else:

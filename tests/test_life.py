@@ -3,20 +3,38 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
-from modlife.domains.grid2d.spec import World
+from modlife.domains.grid2d.world import World
 from modlife.errors import InputError
-from modlife.experiments.agents import BUILDERS, build
-from modlife.experiments.config import AGENTS, LifeConfig, from_json, to_json
-from modlife.experiments.store import RunDirectory
-from modlife.learners.config import PPOConfig
+from modlife.learners.config import BCQConfig, PPOConfig
+from modlife.lifelong.agent import learn
+from modlife.lifelong.agents import AGENTS
+from modlife.lifelong.settings import Online, Searching
+from modlife.runs.config import LifeConfig, build, life_from_json, life_json
+from modlife.runs.store import RunDirectory
 
-TINY = ["--steps", "96", "--envs", "4", "--length", "8", "--minibatch", "16", "--episodes", "4", "--seed", "3"]
+TINY = [
+    "--steps",
+    "96",
+    "--ppo.envs",
+    "4",
+    "--ppo.length",
+    "8",
+    "--ppo.minibatch",
+    "16",
+    "--episodes",
+    "4",
+    "--seed",
+    "3",
+]
+SMALL = PPOConfig(envs=4, length=8, minibatch=16)
+RESULTS = Path(__file__).parent.parent / "results"
 
 
 def modlife(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -37,9 +55,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_directory_tells_everything(home: Path):
     run = RunDirectory.open(home / "runs/stl")
     manifest = run.manifest()
-    assert run.config() == LifeConfig(
-        agent="stl", tasks=2, steps=96, episodes=4, seed=3, ppo=PPOConfig(envs=4, length=8, minibatch=16)
-    )
+    assert run.config() == LifeConfig(agent="stl", tasks=2, steps=96, episodes=4, seed=3, settings=Online(ppo=SMALL))
     assert manifest["command"][:4] == ["modlife", "train", "--agent", "stl"]
     assert set(manifest) >= {"schema", "config", "versions", "git", "machine", "started"}
     records = list(run.metrics())
@@ -91,11 +107,13 @@ def test_play_films_a_trained_policy(home: Path):
     ("arguments", "sentence"),
     [
         (["eval", "runs/none"], "'runs/none' is not a run directory: it has no manifest.json."),
-        (["eval", "runs/stl", "--unseen"], "The single-task agent has not learnt 'wall/"),
+        (["eval", "runs/stl", "--unseen"], "The agent of 'runs/stl' has no unseen task whose components it has met."),
+        (["eval", "runs/stl", "--task", "lava/red/dynamics-0"], "The agent of 'runs/stl' has not learnt 'lava/red/dyn"),
+        (["eval", "runs/stl", "--acting", "boltzmann"], "Acting by 'boltzmann' takes a critic with a value per action"),
         (["eval", "runs/mtl", "--task", "wall/red"], "Task 'wall/red' has 2 components"),
         (["eval", "runs/mtl", "--episodes", "1"], "episodes = 1, but an evaluation needs at least 2."),
         (["train", "--out", "runs/mtl"], "'runs/mtl' exists already; go on with it by --resume"),
-        (["train", "--tasks", "3", "--out", "x"], "train = 3 tasks, but a split of 'grid2d' needs 4"),
+        (["train", "--agent", "mtl", "--tasks", "3", "--out", "x"], "train = 3 tasks, but a split of 'grid2d' needs 4"),
         (["train", "--agent", "stl", "--tasks", "65", "--out", "x"], "tasks = 65, but 'grid2d' has 64."),
     ],
 )
@@ -111,7 +129,7 @@ def test_what_cannot_be_done_gets_one_sentence(home: Path, arguments: list[str],
     [
         (["--agent", "mlt"], "No agent 'mlt'. Did you mean 'mtl'?"),
         (["--steps", "0"], "steps = 0, but an agent needs at least 1 environment step per task to learn."),
-        (["--minibatch", "100"], "minibatch = 100 does not divide envs * length = 16 * 256 = 4096."),
+        (["--ppo.minibatch", "100"], "minibatch = 100 does not divide envs * length = 16 * 256 = 4096."),
     ],
 )
 def test_a_bad_config_gets_one_sentence(tmp_path: Path, options: list[str], sentence: str):
@@ -122,29 +140,59 @@ def test_a_bad_config_gets_one_sentence(tmp_path: Path, options: list[str], sent
     assert not (tmp_path / "x").exists()
 
 
-def test_every_agent_that_is_listed_can_be_built():
-    assert list(BUILDERS) == list(AGENTS)
+def test_every_agent_that_is_listed_can_be_built_and_has_a_colour_of_its_own():
+    colours = {entry.colour for entry in AGENTS}
+    assert len(colours) == len({entry.label for entry in AGENTS}) == len(AGENTS.names)
+    for name in AGENTS.names:
+        agent = build(LifeConfig(agent=name, tasks=4))
+        assert agent.init(key=jax.random.key(0)).met == ()
 
 
 def test_single_tasks_of_one_stage_each_get_modules_of_their_own():
-    agent = build(LifeConfig(agent="stl", tasks=2, steps=32, ppo=PPOConfig(envs=4, length=8, minibatch=16)))
-    tasks = LifeConfig(agent="stl", tasks=2).chosen_tasks()
+    config = LifeConfig(agent="stl", tasks=2, steps=32, settings=Online(ppo=SMALL))
+    agent, tasks = build(config), config.chosen
     before = agent.init(key=jax.random.key(0))
     with jax.numpy_dtype_promotion("standard"):
-        *_, (after, _) = agent.learn(before, tasks, key=jax.random.key(1))
+        *_, step = learn(agent, before, tasks, key=jax.random.key(1))
+    after = step.state
     assert after.met == tasks
-    assert [agent.structure(after, task) for task in tasks] == [(0, 0, 0), (1, 1, 1)]
     for old, new in zip(*map(jax.tree.leaves, (before.params, after.params)), strict=True):
         assert all((np.asarray(old[n]) != np.asarray(new[n])).any() for n in range(2))
+    one, other = (jax.tree.leaves(agent.policy(after, task)) for task in tasks)
+    assert all((a != b).any() for a, b in zip(one, other, strict=True))
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", AGENTS.names)
 def test_configs_survive_json(agent: str):
     world = World(size=10, statics=("lava", "wall"), colour_count=6, actions=7)
-    config = LifeConfig(
-        agent=agent, tasks=8, steps=500_000, world=world, ppo=PPOConfig(clip=0.1, normalise_advantages=True)
-    )
-    assert from_json(LifeConfig, json.loads(json.dumps(to_json(config)))) == config
+    settings = replace(AGENTS[agent].usual_settings(), ppo=PPOConfig(clip=0.1, normalise_advantages=True))
+    config = LifeConfig(agent=agent, tasks=8, steps=500_000, world=world, settings=settings)
+    data = json.loads(json.dumps(life_json(config)))
+    assert data["schema"] == 2 and data["world"]["domain"] == "grid2d"
+    assert life_from_json(data) == config
+
+
+def test_configs_of_the_old_schema_are_read():
+    """As the committed results have them: one domain, and all agents' options side by side."""
+    manifest = json.loads((RESULTS / "comp-search-64-0" / "manifest.json").read_text())
+    old = manifest["config"]
+    assert "schema" not in old and "settings" not in old
+    changed = {
+        **old,
+        "seed": 7,
+        "modules": 3,
+        "search_episodes": 4,
+        "world": {**old["world"], "size": 9},
+        "bcq": {**old["bcq"], "replay_size": 50, "offline_epochs": 2, "threshold": 0.25},
+    }
+    config = life_from_json(changed)
+    assert (config.agent, config.seed, config.steps, config.world) == ("comp-search", 7, old["steps"], World(size=9))
+    assert isinstance(config.settings, Searching)
+    assert (config.settings.modules, config.settings.search.episodes, config.settings.replay_size) == (3, 4, 50)
+    assert config.settings.offline == BCQConfig(epochs=2, threshold=0.25)
+    assert life_from_json(life_json(config)) == config
+    with pytest.raises(InputError, match="schema 3; this version reads 1 and 2"):
+        life_from_json({**old, "schema": 3})
 
 
 @pytest.mark.parametrize(
@@ -153,12 +201,16 @@ def test_configs_survive_json(agent: str):
         ({"agnet": "stl"}, "No field in config 'agnet'. Did you mean 'agent'?"),
         ({"steps": "many"}, "config.steps = 'many', which is not of the type <class 'int'>."),
         ({"steps": True}, "config.steps = True, which is not of the type <class 'int'>."),
-        ({"ppo": {"clip": "0.2"}}, "config.ppo.clip = '0.2', which is not of the type <class 'float'>."),
+        ({"settings": {"ppo": {"clip": "0.2"}}}, "config.settings.ppo.clip = '0.2', which is not of the type <class"),
         ({"world": 3}, "config.world must be a table of fields, but is 3."),
-        ({"world": {"gap_rows": "__import__('os')"}}, "config.world.gap_rows = "),
+        ({"world": {"size": 8}}, "config.world does not say which domain it is: domain = None."),
+        ({"world": {"domain": "moon"}}, "No domain 'moon'."),
+        ({"world": {"domain": "grid2d", "gap_rows": "__import__('os')"}}, "config.world.gap_rows = "),
+        ({"settings": {"offline": {"consolidator": "iql"}}}, "No consolidator 'iql'. Known: bcq."),
+        ({"agent": ["stl"]}, "config.agent = ['stl'], which is not of the type"),
     ],
 )
 def test_a_config_from_outside_is_checked(change: dict, sentence: str):
     with pytest.raises(InputError) as caught:
-        from_json(LifeConfig, json.loads(json.dumps(to_json(LifeConfig()))) | change)
+        life_from_json(json.loads(json.dumps(life_json(LifeConfig()))) | change)
     assert str(caught.value).startswith(sentence)

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from modlife.learners import losses
+from modlife.policies.distributions import Categorical, Gaussian, log_softmax
 
 RNG = np.random.default_rng(0)
 
@@ -66,15 +67,23 @@ def test_value_loss_equals_numpy():
 
 
 def test_entropy_of_known_distributions():
-    assert float(losses.entropy(losses.log_softmax(jnp.zeros((6, 4))))) == pytest.approx(np.log(6), rel=1e-6)
+    assert float(Categorical(log_softmax(jnp.zeros((6, 4)))).entropy()) == pytest.approx(np.log(6), rel=1e-6)
     sure = jnp.zeros((6, 1)).at[2].set(50.0)
-    assert float(losses.entropy(losses.log_softmax(sure))) == pytest.approx(0, abs=1e-6)
+    assert float(Categorical(log_softmax(sure)).entropy()) == pytest.approx(0, abs=1e-6)
+
+
+def test_entropy_and_density_of_gaussians_are_scipys():
+    mean, log_std, action = numbers(3, 5), numbers(3), numbers(5, 3)
+    gaussian = Gaussian(jnp.asarray(mean), jnp.asarray(log_std))
+    expected = stats.norm(mean.T, np.exp(log_std)).logpdf(action).sum(axis=1)
+    np.testing.assert_allclose(gaussian.log_prob(jnp.asarray(action)), expected, rtol=1e-4)
+    assert float(gaussian.entropy()) == pytest.approx(stats.norm(0, np.exp(log_std)).entropy().sum(), rel=1e-5)
 
 
 def test_chosen_takes_the_log_probability_of_the_action():
     logits, action = numbers(6, 9), RNG.integers(6, size=9)
     log_probs = np.log(np.exp(logits) / np.exp(logits).sum(axis=0))
-    taken = losses.chosen(losses.log_softmax(jnp.asarray(logits)), jnp.asarray(action))
+    taken = Categorical(log_softmax(jnp.asarray(logits))).log_prob(jnp.asarray(action))
     np.testing.assert_allclose(taken, log_probs[action, np.arange(9)], rtol=1e-5)
 
 
@@ -84,10 +93,10 @@ def test_sampling_follows_the_probabilities():
     logits = np.log(np.maximum(probabilities, 1e-30)).astype(np.float32)
     count = 100_000
     uniform = jax.random.uniform(jax.random.key(0), (count,))
-    drawn = losses.sample(losses.log_softmax(jnp.tile(jnp.asarray(logits)[:, None], (1, count))), uniform)
+    drawn = Categorical(log_softmax(jnp.tile(jnp.asarray(logits)[:, None], (1, count)))).sample(uniform)
     counts = np.bincount(np.asarray(drawn), minlength=6)
     assert counts[2] == 0
     some = probabilities > 0
     assert stats.chisquare(counts[some], count * probabilities[some]).pvalue > 1e-4
-    edge = losses.sample(losses.log_softmax(jnp.zeros((6, 2))), jnp.array([0.0, np.nextafter(np.float32(1), 0)]))
+    edge = Categorical(log_softmax(jnp.zeros((6, 2)))).sample(jnp.array([0.0, np.nextafter(np.float32(1), 0)]))
     assert edge.tolist() == [0, 5]

@@ -9,38 +9,41 @@ import pytest
 
 from modlife.domains.env import Choice
 from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
-from modlife.domains.grid2d.spec import World
-from modlife.domains.grid2d.world import Grid2D, Observation
-from modlife.policies.bank import parameter_count, pick, place
+from modlife.domains.grid2d.environment import Grid2D, Observation
+from modlife.domains.grid2d.world import World
+from modlife.errors import InputError
+from modlife.policies.bank import parameter_count
+from modlife.policies.conv_modules import ChainedConvModules, ConvModules, First, Last
 from modlife.policies.layers import Conv2x2, Linear
-from modlife.policies.networks import Chained, First, Last, Modular, Monolithic, Output, dense
+from modlife.policies.modular import Modular, Monolithic, Output, dense
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
 SEVEN, SIX = World.released().graph, World().graph
+CONV = ConvModules()
 
 
-def count(network: Modular | Chained | Monolithic) -> int:
+def count(network: Modular | Monolithic) -> int:
     return parameter_count(network.init(key=KEY))
 
 
 def test_parameter_counts_are_the_papers():
     """With the released code's seven actions, for which the paper gives its numbers."""
-    assert 64 * count(Modular(SEVEN, (1, 1, 1), critic=1)) == 1_080_320  # STL
-    assert count(Modular(SEVEN, (64, 64, 64), critic=1)) == 1_080_320  # the same as one bank
-    working_copy = count(Modular(SEVEN, (1, 1, 1), critic=7))
-    assert count(Modular(SEVEN, (4, 4, 4), critic=7)) + working_copy == 86_350  # compositional
-    assert count(Monolithic(SEVEN, critic=1)) == 18_928  # EWC, CLEAR, monolithic MTL
+    assert 64 * count(Modular(SEVEN, (1, 1, 1), 1, CONV)) == 1_080_320  # STL
+    assert count(Modular(SEVEN, (64, 64, 64), 1, CONV)) == 1_080_320  # the same as one bank
+    working_copy = count(Modular(SEVEN, (1, 1, 1), 7, CONV))
+    assert count(Modular(SEVEN, (4, 4, 4), 7, CONV)) + working_copy == 86_350  # compositional
+    assert count(Monolithic(SEVEN, 1, CONV)) == 18_928  # EWC, CLEAR, monolithic MTL
 
 
 def test_parameter_counts_with_six_actions():
-    assert count(Modular(SIX, (1, 1, 1), critic=1)) == 16_815
-    assert count(Monolithic(SIX, critic=1)) == 18_863
-    assert count(Modular(SIX, (4, 4, 4), critic=6)) == 68_560
+    assert count(Modular(SIX, (1, 1, 1), 1, CONV)) == 16_815
+    assert count(Monolithic(SIX, 1, CONV)) == 18_863
+    assert count(Modular(SIX, (4, 4, 4), 6, CONV)) == 68_560
 
 
 def test_parameter_counts_per_factor():
-    static, target, dynamics = Modular(SEVEN, (1, 1, 1), critic=7).init(key=KEY)
+    static, target, dynamics = Modular(SEVEN, (1, 1, 1), 7, CONV).init(key=KEY).factors
     assert isinstance(dynamics, Last)
     assert [parameter_count(module) for module in (static, target)] == [696, 568 + 4_128]
     assert parameter_count(dynamics.encoder) == 2_648
@@ -56,14 +59,14 @@ def observations(world: World, batch: int) -> Observation:
 
 
 @partial(jax.jit, static_argnums=0)
-def apply(network: Modular | Chained | Monolithic, params, structure, parts) -> Output:
+def apply(network: Modular | Monolithic, params, structure, parts) -> Output:
     """The output of the policy that a structure stands for."""
     return network(network.pick(params, structure), parts)
 
 
 def test_encoding_four_directions_equals_encoding_every_sample():
     env = Grid2D(World())
-    network = Modular(env.graph, (1, 1, 1), critic=6)
+    network = Modular(env.graph, (1, 1, 1), 6, CONV)
     bank, first = network.init(key=KEY), jnp.zeros(3, int)
     parts = env.parts(observations(World(), 64))
     assert isinstance(parts["agent"], Choice)
@@ -129,14 +132,14 @@ def test_initialisation_is_the_papers():
 
 def test_gradients_are_exactly_zero_outside_the_picked_modules():
     env = Grid2D(World())
-    network = Modular(env.graph, (4, 4, 4), critic=6)
+    network = Modular(env.graph, (4, 4, 4), 6, CONV)
     parts, structure = env.parts(observations(World(), 32)), jnp.array([2, 0, 3])
 
     def loss(bank):
         output = network(network.pick(bank, structure), parts)
         return (output.logits**2).sum() + (output.value**2).sum()
 
-    for factor, module in enumerate(jax.jit(jax.grad(loss))(network.init(key=KEY))):
+    for factor, module in enumerate(jax.jit(jax.grad(loss))(network.init(key=KEY)).factors):
         for leaf in jax.tree.leaves(module):
             picked = int(structure[factor])
             assert leaf[picked].any()
@@ -144,14 +147,16 @@ def test_gradients_are_exactly_zero_outside_the_picked_modules():
 
 
 def test_placing_what_was_picked_changes_nothing_and_placing_other_modules_changes_only_them():
-    network = Modular(SIX, (4, 4, 4), critic=6)
+    network = Modular(SIX, (4, 4, 4), 6, CONV)
     bank, structure = network.init(key=KEY), jnp.array([1, 3, 0])
-    same = place(bank, structure, pick(bank, structure))
+    same = bank.place(structure, bank.pick(structure))
     jax.tree.map(np.testing.assert_array_equal, same, bank)
-    other = jax.tree.map(lambda leaf: leaf + 1, pick(bank, structure))
-    changed = place(bank, structure, other)
+    other = jax.tree.map(lambda leaf: leaf + 1, bank.pick(structure))
+    changed = bank.place(structure, other)
     for factor in range(3):
-        for before, after in zip(jax.tree.leaves(bank[factor]), jax.tree.leaves(changed[factor]), strict=True):
+        for before, after in zip(
+            jax.tree.leaves(bank.factors[factor]), jax.tree.leaves(changed.factors[factor]), strict=True
+        ):
             differs = (np.asarray(before) != np.asarray(after)).reshape(4, -1)
             assert differs[int(structure[factor])].all()
             assert not np.delete(differs, int(structure[factor]), axis=0).any()
@@ -162,9 +167,9 @@ def test_any_number_of_factors_and_modules(depth: int):
     names = tuple(f"f{n}" for n in range(depth))
     factors = tuple(Factor(name, ("a", "b"), sees=(name,)) for name in names)
     graph = ProblemGraph("any", factors, tuple(Part(name, (2, 7, 7)) for name in names), Discrete(("x", "y", "z")))
-    network = Modular(graph, tuple(range(1, depth + 1)), critic=3)
+    network = Modular(graph, tuple(range(1, depth + 1)), 3, CONV)
     bank = network.init(key=KEY)
-    assert [jax.tree.leaves(module)[0].shape[0] for module in bank] == list(range(1, depth + 1))
+    assert bank.sizes == tuple(range(1, depth + 1))
     parts = {name: jax.random.normal(jax.random.key(n), (2, 7, 7, 6)) for n, name in enumerate(names)}
     output = apply(network, bank, jnp.arange(depth), parts)
     assert output.logits.shape == output.values.shape == (3, 6)
@@ -175,24 +180,25 @@ def test_any_number_of_factors_and_modules(depth: int):
 
 def test_chained_modules_see_only_what_comes_before_them():
     env = Grid2D(World())
-    network = Chained(env.graph, (4, 4, 4), critic=6)
-    first, second, last = network.init(key=KEY)
+    network = Modular(env.graph, (4, 4, 4), 6, ChainedConvModules())
+    bank = network.init(key=KEY)
+    first = bank.factors[0]
     assert isinstance(first, First)
     assert first.encoder.first.weight.shape == (4, 8, 4 * 7)
-    output = apply(network, (first, second, last), jnp.array([0, 1, 2]), env.parts(observations(World(), 5)))
+    output = apply(network, bank, jnp.array([0, 1, 2]), env.parts(observations(World(), 5)))
     assert output.logits.shape == (6, 5)
 
 
 def test_the_monolithic_network_hears_its_descriptor():
     env = Grid2D(World())
-    network = Monolithic(env.graph, critic=1)
+    network = Monolithic(env.graph, 1, CONV)
     params, parts = network.init(key=KEY), env.parts(observations(World(), 5))
     _, hot = network.pick(params, jnp.array([3, 0, 2]))
     assert np.flatnonzero(np.asarray(hot)).tolist() == [3, 4, 10]
     outputs = [apply(network, params, jnp.array(s), parts).logits for s in ([0, 0, 0], [0, 1, 0])]
     assert not np.allclose(outputs[0], outputs[1])
-    with pytest.raises(ValueError, match="cannot hold 12 components"):
-        Monolithic(env.graph, critic=1, descriptor=8)
+    with pytest.raises(InputError, match="cannot hold 12 components"):
+        Monolithic(env.graph, 1, CONV, descriptor=8)
 
 
 def test_the_value_is_the_largest_q_and_only_it_gets_the_gradient():

@@ -16,14 +16,16 @@ from probes import (
 )
 from scipy import stats
 
-from modlife.domains.grid2d.spec import World
-from modlife.domains.grid2d.world import Grid2D
+from modlife.domains.grid2d.environment import Grid2D
+from modlife.domains.grid2d.world import World
 from modlife.errors import InputError
-from modlife.learners.acting import Rule
 from modlife.learners.config import PPOConfig
-from modlife.learners.ppo import PPO, LearnerState, shuffle
+from modlife.learners.minibatches import shuffle
+from modlife.learners.ppo import PPO, LearnerState
 from modlife.learners.rollout import evaluate
-from modlife.policies.networks import Modular, Output
+from modlife.policies.acting import Rule
+from modlife.policies.conv_modules import ConvModules
+from modlife.policies.modular import Modular, Output
 
 pytestmark = pytest.mark.usefixtures("optax_promotes")
 
@@ -73,12 +75,12 @@ def test_a_time_limit_is_an_end_or_not_as_configured():
     np.testing.assert_allclose(goes_on, 1 / (1 - GAMMA), atol=0.08)
 
 
-GRID = Grid2D(World())
+GRID, CONV = Grid2D(World()), ConvModules()
 
 
 def learner(tasks: list[str], config: PPOConfig, sizes: tuple[int, ...] = (4, 4, 4)) -> tuple[PPO, LearnerState]:
     indices = jnp.array([GRID.graph.indices(GRID.graph.parse(task)) for task in tasks])
-    ppo = PPO(GRID, Modular(GRID.graph, sizes, critic=6), config)
+    ppo = PPO(GRID, Modular(GRID.graph, sizes, 6, CONV), config)
     return ppo, ppo.init(ppo.network.init(key=KEY), indices, indices, key=KEY)
 
 
@@ -89,7 +91,7 @@ def test_only_modules_of_the_tasks_learn_bit_for_bit():
     ppo, before = learner(["wall/red/dynamics-0", "lava/red/dynamics-2"], TINY)
     after, _, _ = ppo.update(before, key=KEY)
     for factor, used in enumerate(({0, 3}, {0}, {0, 2})):
-        for old, new in zip(*(jax.tree.leaves(s.params[factor]) for s in (before, after)), strict=True):
+        for old, new in zip(*(jax.tree.leaves(s.params.factors[factor]) for s in (before, after)), strict=True):
             changed = {n for n in range(4) if (np.asarray(old[n]) != np.asarray(new[n])).any()}
             assert changed == used
 
@@ -156,7 +158,7 @@ def test_compilations_do_not_depend_on_the_number_of_tasks_met():
 
 
 def test_evaluation_layouts_come_from_the_key():
-    network = Modular(GRID.graph, (1, 1, 1), critic=1)
+    network = Modular(GRID.graph, (1, 1, 1), 1, CONV)
     policy = network.pick(network.init(key=KEY), jnp.zeros(3, int))
     run = jax.jit(
         lambda key: evaluate(GRID, network, policy, jnp.array([1, 0, 0]), episodes=200, rule=Rule("actor"), key=key)
@@ -187,4 +189,4 @@ def test_impossible_hyper_parameters_are_refused(options: dict, message: str):
 
 def test_devices_must_divide_the_work():
     with pytest.raises(InputError, match="3 devices cannot share envs = 16 and minibatch = 256 evenly"):
-        PPO(GRID, Modular(GRID.graph, (1, 1, 1), critic=1), PPOConfig(), devices=3)
+        PPO(GRID, Modular(GRID.graph, (1, 1, 1), 1, CONV), PPOConfig(), devices=3)

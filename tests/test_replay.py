@@ -1,15 +1,17 @@
-"""Replay: rows hold transitions exactly, and the agent keeps exactly the last ones."""
+"""Replay: rows hold transitions exactly, however an episode ended, and no action is cut short."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transitions import random_transitions
 
-from modlife.domains.grid2d.spec import World
-from modlife.domains.grid2d.world import Grid2D
-from modlife.learners.replay import Packing, last_rows
+from modlife.domains.graph import Continuous, Discrete
+from modlife.domains.grid2d.environment import Grid2D
+from modlife.domains.grid2d.world import World
+from modlife.learners.replay import Packing, following, no_action, with_finals
 
 GRID = Grid2D(World())
 
@@ -26,7 +28,8 @@ def test_what_is_packed_comes_out_again(seed: int, count: int):
 
 
 def test_a_row_of_the_2d_world_has_56_bytes():
-    assert 4 * Packing.of(GRID).words == 7 * 7 + 1 + 1 + 1 + 4  # cells, direction, action, ended, reward
+    # Cells, direction, action, reward; and one byte whose bits say whether it terminated or was truncated.
+    assert 4 * Packing.of(GRID).words == 7 * 7 + 1 + 1 + 4 + 1
 
 
 def test_leading_axes_do_not_matter():
@@ -35,10 +38,42 @@ def test_leading_axes_do_not_matter():
     np.testing.assert_array_equal(packing.pack(transitions).reshape(15, -1), packing.pack(flat))
 
 
-def test_the_last_rows_are_kept_and_the_one_after_them():
-    pieces = tuple(
-        jnp.full((4, 2, 1), n, jnp.uint32) + jnp.arange(4, dtype=jnp.uint32)[:, None, None] for n in (0, 4, 8)
-    )
-    after = jnp.full((2, 1), 99, jnp.uint32)
-    assert last_rows(pieces, after, keep=6)[:, 0, 0].tolist() == [6, 7, 8, 9, 10, 11, 99]
-    assert last_rows(pieces[:1], after, keep=6)[:, 0, 0].tolist() == [0, 1, 2, 3, 99]
+def test_rows_that_only_hold_what_was_seen_hold_it():
+    transitions, packing = random_transitions((3, 5), seed=2), Packing.of(GRID)
+    found = packing.unpack(packing.seen(GRID, transitions.observation).reshape(15, -1))
+    np.testing.assert_array_equal(found.observation.cells, transitions.observation.cells.reshape(15, 7, 7))
+    assert not (found.ended.any() or found.reward.any() or found.action.any())
+
+
+@pytest.mark.parametrize(
+    ("count", "dtype"), [(2, "uint8"), (256, "uint8"), (257, "uint16"), (65_536, "uint16"), (65_537, "uint32")]
+)
+def test_an_action_takes_as_many_bytes_as_it_needs(count: int, dtype: str):
+    kept = no_action(Discrete(tuple(f"a{n}" for n in range(count))))
+    assert (kept.shape, kept.dtype) == ((), np.dtype(dtype))
+    assert np.iinfo(kept.dtype).max >= count - 1
+
+
+def test_real_valued_actions_are_kept_as_they_are():
+    kept = no_action(Continuous(8))
+    assert (kept.shape, kept.dtype) == ((8,), np.dtype("float32"))
+
+
+@pytest.mark.parametrize("shares", [1, 2])
+def test_the_row_after_a_transition_is_the_next_one_or_what_a_time_limit_cut_off(shares: int):
+    """Rows hold their own place in time; what was reached holds it plus 100."""
+    rng = np.random.default_rng(0)
+    times, envs = 9, 4
+    truncated = rng.random((times, envs)) < 0.4
+    rows = (np.arange(times)[:, None] * 10 + np.arange(envs))[..., None].astype(np.uint32)
+    replay = with_finals(rows, np.full((envs, 1), 999, np.uint32), rows + np.uint32(100), truncated)
+    assert replay.times == times and (replay.last == 999).all()
+    assert len(replay.finals) == truncated.sum(axis=0).max()
+    place, width = following(truncated, shares=shares), envs // shares
+    for share in range(shares):
+        columns = slice(share * width, (share + 1) * width)
+        flat = replay.rows[:, columns].reshape(-1)
+        found = flat[place[:, columns]]
+        after = np.concatenate([rows[1:, columns, 0], replay.last[None, columns, 0]])
+        expected = np.where(truncated[:, columns], rows[:, columns, 0] + 100, after)
+        np.testing.assert_array_equal(found, expected)

@@ -13,18 +13,18 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import norm
 
 from modlife.domains.graph import Continuous, Discrete
-from modlife.domains.robot import control, native
-from modlife.domains.robot.model import DATA, parts
+from modlife.domains.robot import control, control_numba
+from modlife.domains.robot.environment import RobotLift, State
 from modlife.domains.robot.physics import BALL, FINGERS, OBJECT_AT, QVEL, Physics, Step
+from modlife.domains.robot.rewards import LIFTED, Reading, observe, reward
+from modlife.domains.robot.scene import DATA, parts
 from modlife.domains.robot.scripted import Script
-from modlife.domains.robot.spec import OBJECTS, PRESETS, ROBOTS, RobotWorld
-from modlife.domains.robot.task import LIFTED, Reading, observe, reward
-from modlife.domains.robot.world import RobotLift, State
+from modlife.domains.robot.world import OBJECTS, PRESETS, ROBOTS, RobotWorld
 from modlife.errors import InputError
-from modlife.learners.acting import Rule
-from modlife.learners.distributions import Categorical, Gaussian, noise
 from modlife.learners.rollout import collect, evaluate, start
-from modlife.policies.networks import GaussianOutput
+from modlife.policies.acting import Rule
+from modlife.policies.distributions import Categorical, Gaussian, noise
+from modlife.policies.modular import GaussianOutput
 
 FAST = RobotWorld(preset="fast")
 GRAPH = FAST.graph
@@ -133,7 +133,7 @@ def test_only_sawyers_cereal_box_stands_lengthwise(physics: Physics):
 def test_native_and_plain_control_agree(preset):
     world = RobotWorld(preset=preset)
     tasks = np.array([GRAPH.indices(GRAPH.parse(f"wall/milk/{robot}")) for robot in ROBOTS])
-    compiled = moving(Physics(world, advance=native.advance), tasks, steps=25)
+    compiled = moving(Physics(world, advance=control_numba.advance), tasks, steps=25)
     plain = moving(Physics(world, advance=control.advance), tasks, steps=25)
     for one, other in zip(compiled, plain, strict=True):
         assert np.abs(one.rows - other.rows).max() <= 1e-12
@@ -325,6 +325,12 @@ def test_the_script_lifts_every_object_with_every_arm(preset, robot):
 class Linear:
     """A policy whose means and values are linear in the observation."""
 
+    def init(self, *, key) -> jax.Array:
+        return 0.1 * jax.random.normal(key, (8, 77))
+
+    def pick(self, params, structure) -> jax.Array:
+        return params
+
     def __call__(self, policy, parts) -> GaussianOutput:
         stacked = jnp.concatenate([parts[name] for name in ("obstacle", "object", "goal", "robot")])
         return GaussianOutput(policy @ stacked, jnp.full(8, -1.0), stacked.sum(axis=0))
@@ -335,7 +341,8 @@ def test_collect_drives_robots_as_it_drives_the_2_d_world():
     policy = 0.1 * jax.random.normal(jax.random.key(1), (8, 77))
     task = jnp.array(GRAPH.indices(GRAPH.parse("wall/bread/Panda")))
     actors = start(env, task, count=5, key=jax.random.key(0))
-    run = jax.jit(lambda actors, key: collect(env, Linear(), policy, actors, steps=8, final_values=True, key=key))
+    asked = {"steps": 8, "final_values": True, "reached": True}
+    run = jax.jit(lambda actors, key: collect(env, Linear(), policy, actors, key=key, **asked))
     after, data, last = run(actors, jax.random.key(2))
     assert data.action.shape == (8, 5, 8) and last.shape == (5,)
     assert (np.asarray(data.outcome.truncated).any(axis=1) == [False] * 5 + [True, False, False]).all()
@@ -352,8 +359,9 @@ def test_collect_drives_robots_as_it_drives_the_2_d_world():
         assert np.asarray(data.outcome.reward[moment]) == pytest.approx(step.reward, abs=1e-7)
         if moment < 5:
             assert np.asarray(data.observation[moment + 1]) == pytest.approx(step.observation, abs=1e-5)
-    final = physics.show(tasks, rows).observation.sum(axis=1)  # poses there are those of the last physics step
-    assert np.asarray(data.final_value[5]) == pytest.approx(final, abs=0.02)
+    assert np.asarray(data.final_value[5]) == pytest.approx(step.observation.sum(axis=1), abs=1e-4)
+    np.testing.assert_allclose(data.reached[5], step.observation, atol=1e-5)  # before the restart
+    assert not np.allclose(data.observation[6], data.reached[5], atol=1e-2)
     assert np.asarray(data.episode_return[5]) == pytest.approx(
         np.asarray(data.outcome.reward[:6]).sum(axis=0), rel=1e-5
     )

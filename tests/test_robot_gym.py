@@ -14,9 +14,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from PIL import Image
 
-from modlife.cli.robot_drawing import draw_robot_tasks
+from modlife.domains.pictures import save_picture
 from modlife.domains.robot import render
-from modlife.domains.robot.spec import RobotWorld
+from modlife.domains.robot.environment import RobotLift
+from modlife.domains.robot.pictures import RobotPictures
+from modlife.domains.robot.world import RobotWorld
 from modlife.errors import InputError
 
 ID = "modlife/RobotLift-v0"
@@ -150,7 +152,7 @@ def test_pictures_show_the_scene_and_change_with_it():
 
 @pytest.mark.usefixtures("drawing")
 def test_every_task_has_a_picture(tmp_path: Path):
-    draw_robot_tasks(RobotWorld(preset="fast"), tmp_path / "tasks.png")
+    save_picture(RobotPictures(RobotLift(RobotWorld(preset="fast"))).sheet(0), tmp_path / "tasks.png")
     with Image.open(tmp_path / "tasks.png") as picture:
         sheet = np.asarray(picture)
     tiles = [
@@ -206,10 +208,21 @@ def test_the_base_package_needs_no_mujoco_and_says_how_to_get_it(tmp_path: Path)
 
 @pytest.mark.usefixtures("drawing")
 def test_play_films_the_scripted_arm(tmp_path: Path):
-    command = [sys.executable, "-m", "modlife", "play", "--domain", "robot", "--task", "none/cereal/IIWA"]
+    command = [
+        sys.executable,
+        "-m",
+        "modlife",
+        "play",
+        "--domain",
+        "robot",
+        "--world.preset",
+        "fast",
+        "--task",
+        "none/cereal/IIWA",
+    ]
     made = subprocess.run(
         [*command, "--episodes", "1", "--out", "film.gif"], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    assert "scripted arm in none/cereal/IIWA" in made.stdout and "lifted in 1 of 1 episodes" in made.stdout
+    assert "scripted agent in none/cereal/IIWA" in made.stdout and "goal met in 1 of 1 episodes" in made.stdout
     with Image.open(tmp_path / "film.gif") as film:
         assert 20 < getattr(film, "n_frames", 0) < 125

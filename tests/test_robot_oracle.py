@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from modlife.domains.robot.model import parts
 from modlife.domains.robot.physics import BALL, OBJECT_AT, QPOS, QVEL, Physics
-from modlife.domains.robot.spec import SEEN, SPLITS, RobotWorld
+from modlife.domains.robot.scene import parts
+from modlife.domains.robot.world import SEEN, SPLITS, RobotWorld
 
 RECORDING = load_file(Path(__file__).parent / "data/robosuite.safetensors")
 EPISODES = sorted({name.split(":")[0] for name in RECORDING if "/" in name})

@@ -1,69 +1,73 @@
-"""What the run store saves comes back, damage to it is noticed, and its format stays; without training."""
+"""What the run store saves comes back, damage to it is noticed, and its format stays."""
 
 import json
 import random
 import re
+import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
-from written import CONFIG, SECONDS, TASKS, alone, assert_all_are_intact, go_on, pipe, step, with_work
+from lives import Lived, assert_all_are_intact, found_in, go_on, pipe
 
 from modlife.errors import InputError
-from modlife.experiments.agents import build
-from modlife.experiments.checkpoints import FORMAT, INDEX, STATE, Checkpoints, Description, named_arrays
-from modlife.experiments.config import LifeConfig
-from modlife.experiments.disk import Disk, sha256
-from modlife.experiments.restore import newest, tree_of
-from modlife.experiments.store import RunDirectory, RunWriter
-from modlife.lifelong.loop import Work
+from modlife.learners.replay import Replay
+from modlife.lifelong.agent import Facts
+from modlife.runs.checkpoints import FORMAT, INDEX, STATE, Checkpoints, Description, named_arrays
+from modlife.runs.durable import Disk, sha256
+from modlife.runs.restore import tree_of
+from modlife.runs.store import RunDirectory, RunWriter
 
 
-@pytest.mark.parametrize("name", ["start", "online", "ended", "offline", "next"])
-def test_what_is_saved_comes_back(run: RunDirectory, agent, states, name: str):
-    alone(run, states, name)
-    found = newest(run, agent, CONFIG.curriculum)
-    old, new = states[name], found.moment.state
-    assert (new.met, new.structures) == (old.met, old.structures)
-    assert (new.work is None) == (old.work is None)
-    for before, after in ((tree_of(old), tree_of(new)), (old.memory, new.memory)):
-        arrays, again = named_arrays(before), named_arrays(after)
-        assert arrays.keys() == again.keys()
-        for key in arrays:
-            np.testing.assert_array_equal(arrays[key], again[key], strict=True)
-    if old.work and new.work:
-        assert [getattr(new.work, key) for key in ("phase", "number", "structure", "spent")] == [
-            getattr(old.work, key) for key in ("phase", "number", "structure", "spent")
-        ]
+@pytest.fixture
+def run(searched: Lived, tmp_path: Path) -> RunDirectory:
+    """A copy that a test may damage: the newest checkpoint is in the offline phase, the other at the end of a stage."""
+    return searched.copy(tmp_path / "run", searched.amid("offline"))
 
 
-@pytest.mark.parametrize("agent_name", ["stl", "mtl", "mtl-monolithic"])
-def test_what_agents_without_replay_saved_comes_back(tmp_path: Path, agent_name: str):
-    config = LifeConfig(agent=agent_name, only=tuple(str(task) for task in TASKS), steps=1000, ppo=CONFIG.ppo)
-    agent, stage = build(config), config.curriculum.stages[0]
-    start = agent.init(key=jax.random.key(0))
-    middle = with_work(agent, start, Work("online", 7, (), 0, None), stage)
-    writer = RunWriter.create(tmp_path / "run", config)
-    for number, (state, ended) in enumerate([(start, False), (middle, False), (replace(start, met=stage), True)]):
-        step(writer, state, int(ended), ended=ended)
-        moment = newest(writer, agent, config.curriculum).moment
-        assert (moment.stage, moment.state.met) == (int(ended), state.met)
-        assert (moment.state.work.number if moment.state.work else 0) == (7 if number == 1 else 0)
-    writer.close()
+def test_what_every_agent_saves_comes_back(life: Lived, tmp_path: Path):
+    """A checkpoint of each phase, read and written again, has the same bytes."""
+    assert {"", "online"} <= life.phases()
+    for phase in life.phases():
+        number = life.amid(phase)
+        run = life.copy(tmp_path / f"at-{phase}", number)
+        old, state = run.checkpoints.read(run.checkpoints.path(number)), found_in(run, life.config).moment.state
+        assert state.facts == old.index.description.facts and state.facts.phase == phase
+        again = Checkpoints(tmp_path / f"{phase}-again", Disk())
+        again.folder.parent.mkdir()
+        saved = again.save(tree_of(state), state.memory, old.index.description)
+        one, other = (path / STATE for path in (run.checkpoints.path(number), again.path(saved)))
+        assert one.read_bytes() == other.read_bytes()
+        assert again.read(again.path(saved)).index.replay == old.index.replay
+
+
+def test_a_state_is_all_arrays_that_a_checkpoint_names(searched: Lived, tmp_path: Path):
+    state = searched.state(searched.amid("online"), tmp_path / "run")
+    names = named_arrays(tree_of(state))
+    assert any(name.startswith("['params'].factors[0]") for name in names)
+    assert {"['work'].learner.updates", "['work'].kept.rows"} <= set(names)
 
 
 # Damage
 
 
+def last(run: RunDirectory) -> Path:
+    """The newest checkpoint."""
+    return run.checkpoints.path(run.checkpoints.numbers()[-1])
+
+
+def verify(run: RunDirectory) -> None:
+    """Every byte that the newest checkpoint needs."""
+    run.checkpoints.memory(run.checkpoints.verify(last(run))[0])
+
+
 def parts(run: RunDirectory) -> dict[str, Path]:
-    """The files that the newest checkpoint needs."""
-    folder = run.checkpoints.path(3)
+    """The files that the newest checkpoint needs; the one before it needs all replay but the newest."""
+    folder = last(run)
     files = run.checkpoints.verify(folder)[0].replay
-    old, new = (run.checkpoints.replay_path(file) for file in files)
+    old, new = (run.checkpoints.replay_path(file) for file in (files[0], files[-1]))
     return {"index": folder / INDEX, "state": folder / STATE, "old replay": old, "new replay": new}
 
 
@@ -71,8 +75,8 @@ def swap(run: RunDirectory, path: Path) -> None:
     """With the same file of another checkpoint."""
     files = parts(run)
     other = {
-        files["index"]: run.checkpoints.path(2) / INDEX,
-        files["state"]: run.checkpoints.path(2) / STATE,
+        files["index"]: run.checkpoints.path(run.checkpoints.numbers()[0]) / INDEX,
+        files["state"]: run.checkpoints.path(run.checkpoints.numbers()[0]) / STATE,
         files["old replay"]: files["new replay"],
         files["new replay"]: files["old replay"],
     }[path]
@@ -112,13 +116,15 @@ def flipped(data: bytes, bit: int) -> bytes:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("part", ["index", "state", "old replay", "new replay"])
-def test_damage_is_named_and_the_checkpoint_before_it_is_used(run: RunDirectory, agent, part: str, damage: str):
+def test_damage_is_named_and_the_checkpoint_before_it_is_used(
+    run: RunDirectory, searched: Lived, part: str, damage: str
+):
     path = parts(run)[part]
     DAMAGE[damage](run, path)
     if (part, damage) == ("index", "swapped"):  # each is whole, but says something about other bytes
         path = path.with_name(STATE)
     with pytest.raises(InputError) as caught:
-        run.checkpoints.verify(run.checkpoints.path(3))
+        verify(run)
     first = re.findall(r"'(.*?)'", str(caught.value))[0]
     if damage == "swapped" and "replay" in part:  # both are damaged; the older one is read first
         assert Path(first).parent == path.parent
@@ -126,12 +132,11 @@ def test_damage_is_named_and_the_checkpoint_before_it_is_used(run: RunDirectory,
         assert first == str(path)
     if part == "old replay" or damage == "swapped":  # number 2 has lost what it needs too
         with pytest.raises(InputError, match="has no checkpoint that can be used") as caught:
-            newest(run, agent, CONFIG.curriculum)
+            found_in(run, searched.config)
         assert first in str(caught.value)
     else:
-        found = newest(run, agent, CONFIG.curriculum)
-        assert found.moment.stage == 1
-        assert found.moment.state.work is None
+        found = found_in(run, searched.config)
+        assert found.moment.state.work is None and not found.moment.state.facts.phase
         assert [first in complaint for complaint in found.complaints] == [True]
 
 
@@ -144,38 +149,51 @@ def test_every_flipped_bit_and_every_cut_is_noticed(run: RunDirectory):
         for harmed in [*(flipped(data, bit) for bit in bits), *(data[:cut] for cut in cuts)]:
             path.write_bytes(harmed)
             with pytest.raises(InputError) as caught:
-                run.checkpoints.verify(run.checkpoints.path(3))
+                verify(run)
             assert str(path) in str(caught.value)
         path.write_bytes(data)
-        run.checkpoints.verify(run.checkpoints.path(3))
+        verify(run)
 
 
-def test_a_damaged_replay_is_written_again_when_it_is_at_hand(run: RunDirectory, states):
+def test_a_damaged_replay_is_written_again_when_it_is_at_hand(run: RunDirectory, searched: Lived):
+    memory = found_in(run, searched.config).moment.state.memory
     path = parts(run)["old replay"]
     path.write_bytes(flipped(path.read_bytes(), 99))
-    run.checkpoints.keep(states["ended"].memory[0])
-    run.checkpoints.verify(run.checkpoints.path(3))
+    Checkpoints(run.path, Disk()).keep(memory[0])
+    verify(run)
+
+
+def test_acting_needs_no_replay_and_resuming_does(run: RunDirectory, searched: Lived):
+    from modlife.runs.load import Run
+
+    shutil.rmtree(run.checkpoints.replay)
+    loaded = Run.load(run.path)
+    assert len(loaded.tasks) == len(loaded.structures) >= 1 and not loaded.complaints
+    with pytest.raises(InputError, match="has no checkpoint that can be used"):
+        found_in(run, searched.config)
 
 
 # Metrics
 
 
 @pytest.mark.parametrize("harm", [lambda data: data[:-1], lambda data: b"", lambda data: flipped(data, 77)])
-def test_metrics_that_lost_something_are_refused(run: RunDirectory, agent, harm: Callable[[bytes], bytes]):
+def test_metrics_that_lost_something_are_refused(run: RunDirectory, searched: Lived, harm: Callable[[bytes], bytes]):
     path = run.path / "metrics.jsonl"
-    harmed = harm(path.read_bytes())
+    size = run.checkpoints.verify(last(run))[0].description.metrics_bytes
+    harmed = harm(path.read_bytes()[:size])
     path.write_bytes(harmed)
     with pytest.raises(InputError, match=f"^'{path}' is damaged: its first .* bytes are not those"):
-        go_on(run.path, agent)
+        go_on(run.path, searched.config)
     assert path.read_bytes() == harmed
 
 
 @pytest.mark.parametrize("unsaved", [b"", b'{"kind": "step"}\n', b'{"kind": "step"}\n{"kin', b"{", b"\0\0\0\n"])
-def test_metrics_are_cut_back_to_what_was_saved(run: RunDirectory, agent, unsaved: bytes):
+def test_metrics_are_cut_back_to_what_was_saved(run: RunDirectory, searched: Lived, unsaved: bytes):
     path = run.path / "metrics.jsonl"
-    saved = path.read_bytes()
+    size = run.checkpoints.verify(last(run))[0].description.metrics_bytes
+    saved = path.read_bytes()[:size]
     path.write_bytes(saved + unsaved)
-    writer = go_on(run.path, agent)
+    writer = go_on(run.path, searched.config)
     assert path.read_bytes() == saved
     writer.append({"kind": "next"})
     size, checksum = writer.sync_metrics()
@@ -189,21 +207,25 @@ def test_a_torn_last_line_is_not_read(run: RunDirectory):
     with (run.path / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "st')
     assert list(run.metrics()) == before
-    assert len(before) == 3
+    assert len(before) > 3
 
 
 # Pruning
 
 
 def plain(number: int, *, ended: bool) -> Description:
-    return Description(number, ended, (), (), "", 0, (), 0, 0, sha256(b""), SECONDS, SECONDS, 1.0)
+    return Description(number, ended, 1, Facts(), 0, sha256(b""), {"online": 1.0}, {"online": 2.0}, 1.0)
+
+
+def replay_of(rows: np.ndarray) -> Replay:
+    return Replay(rows, len(rows) - 1)
 
 
 def test_the_last_two_checkpoints_and_those_at_the_end_of_a_stage_remain(tmp_path: Path):
     rows, written = np.arange(24, dtype=np.uint32).reshape(2, 3, 4), {}
     for number in range(20):
         checkpoints = Checkpoints(tmp_path, Disk())  # one process each
-        memory = tuple(rows + np.uint32(n) for n in range(number // 5))
+        memory = tuple(replay_of(rows + np.uint32(n)) for n in range(number // 5))
         facts, tree = plain(number, ended=number % 5 == 0), {"params": np.full(3, number)}
         saved = [checkpoints.save(tree, memory, facts) for _ in range(2)]
         ends = [n for n in range(2 * number + 2) if n // 2 % 5 == 0]
@@ -229,42 +251,65 @@ def shape(value: Any) -> Any:
 
 def test_the_layout_of_a_checkpoint_is_that_of_its_format(run: RunDirectory):
     """Whoever changes this changes `FORMAT`, and says how older run directories are read."""
-    outer = json.loads((run.checkpoints.path(3) / INDEX).read_text())
+    outer = json.loads((last(run) / INDEX).read_text())
     assert list(outer) == ["sha256", "body"]
-    file = {"bytes": "int", "sha256": "str"}
+    file, seconds = {"bytes": "int", "sha256": "str"}, dict.fromkeys(("structure", "online", "offline", "evaluation"))
     assert (FORMAT, shape(outer["body"])) == (
-        1,
+        2,
         {
             "format": "int",
             "description": {
                 "stage": "int",
                 "ended": "bool",
-                "met": ["str"],
-                "structures": [["int"]],
-                "phase": "str",
-                "number": "int",
-                "structure": ["int"],
-                "spent": "int",
+                "planned": "int",
+                "facts": {
+                    "met": [{"components": ["str"]}],
+                    "structures": [["int"]],
+                    "spent": "int",
+                    "phase": "str",
+                    "done": "int",
+                },
                 "metrics_bytes": "int",
                 "metrics_sha256": "str",
-                "wall_seconds": ["float"],
-                "cpu_seconds": ["float"],
+                "wall_seconds": dict.fromkeys(seconds, "float"),
+                "cpu_seconds": dict.fromkeys(seconds, "float"),
                 "peak_megabytes": "float",
             },
             "state": file,
             "replay": [file],
         },
     )
-    assert sorted(path.name for path in run.checkpoints.path(3).iterdir()) == [INDEX, STATE]
+    assert sorted(path.name for path in last(run).iterdir()) == [INDEX, STATE]
 
 
 def test_the_bytes_of_a_checkpoint_are_those_of_its_format(tmp_path: Path):
-    """A checkpoint as format 1 writes it, to the last byte."""
+    """A checkpoint as format 2 writes it, to the last byte."""
     tree, rows = {"params": np.arange(3, dtype=np.float32), "work": None}, np.arange(24, dtype=np.uint32)
     checkpoints = Checkpoints(tmp_path, Disk())
-    folder = checkpoints.path(checkpoints.save(tree, (rows.reshape(2, 3, 4),), plain(0, ended=True)))
+    folder = checkpoints.path(checkpoints.save(tree, (replay_of(rows.reshape(2, 3, 4)),), plain(0, ended=True)))
     index, state = checkpoints.verify(folder)
     header = b'{"[\'params\']":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}'
     assert state == len(header).to_bytes(8, "little") + header + np.arange(3, dtype="<f4").tobytes()
-    assert [(file.bytes, file.sha256[:12]) for file in index.replay] == [(168, "a7109e3115e7")]
-    assert sha256((folder / INDEX).read_bytes())[:12] == "3d0a74a87051"
+    assert [(file.bytes, file.sha256[:12]) for file in index.replay] == [(232, "50fb3ef660c9")]
+    assert sha256((folder / INDEX).read_bytes())[:12] == "7dcf5cefc093"
+
+
+def test_checkpoints_of_the_old_format_are_refused_with_a_way_out(run: RunDirectory, searched: Lived):
+    from modlife.runs.checkpoints import sealed, unsealed
+
+    for number in run.checkpoints.numbers():
+        path = run.checkpoints.path(number) / INDEX
+        path.write_bytes(sealed({**unsealed(path), "format": 1}))
+    with pytest.raises(InputError, match=r"has format 1; this version reads 2\. .* use the version that its manifest"):
+        found_in(run, searched.config)
+
+
+def test_the_lock_is_let_go_whatever_happens(run: RunDirectory, searched: Lived):
+    """Within one process: an error while a life is opened, or lived, leaves nothing held."""
+    (run.path / "metrics.jsonl").write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(InputError, match="is damaged"):
+            go_on(run.path, searched.config)
+    with pytest.raises(ZeroDivisionError), RunWriter.reopen(run.path):
+        raise ZeroDivisionError
+    RunWriter.reopen(run.path).close()

@@ -5,6 +5,9 @@ from pathlib import Path
 
 from modlife.errors import InputError
 
+_started: list[int] = []
+"""The number of threads, once JAX was started here."""
+
 
 def start_jax(*, threads: int = 1) -> None:
     """Settles, before JAX starts, the number of threads and the cache of compiled programs.
@@ -16,6 +19,10 @@ def start_jax(*, threads: int = 1) -> None:
     """
     if threads < 1:
         raise InputError(f"threads = {threads}, but it must be at least 1.")
+    if _started and _started[0] != threads:
+        raise InputError(f"JAX runs on {_started[0]} threads in this process, and cannot change to {threads}.")
+    if _started:
+        return
     os.environ["NPROC"] = str(threads)
     if threads > 1:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={threads}"
@@ -26,3 +33,6 @@ def start_jax(*, threads: int = 1) -> None:
 
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    if len(jax.devices()) < threads:
+        raise InputError(f"JAX was started before with {len(jax.devices())} devices; {threads} threads need as many.")
+    _started.append(threads)

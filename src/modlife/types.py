@@ -1,6 +1,16 @@
 """The values that layers pass to each other: frozen, named, without logic and without JAX."""
 
 from dataclasses import dataclass
+from typing import Any, Literal
+
+Structure = tuple[int, ...]
+"""One module index per factor."""
+
+Pytree = Any
+"""Any nesting of arrays."""
+
+Acting = Literal["filtered-boltzmann", "filtered-greedy", "boltzmann", "actor", "actor-greedy"]
+"""How actions follow from what a network says: see `policies.acting`."""
 
 
 @dataclass(frozen=True, order=True)

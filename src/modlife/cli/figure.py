@@ -1,26 +1,34 @@
 """`modlife figure`."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import tyro
 
+from modlife.analysis.figures import FIGURES
+from modlife.cli.choices import REQUIRED
+from modlife.registry import resolve
 
-def run(
-    which: tyro.conf.Positional[Literal["fig2", "fig3", "stl"]], runs: tyro.conf.Positional[tuple[Path, ...]], out: Path
-) -> None:
-    """Draw a figure from run directories, as PNG or SVG, with its numbers beside it as CSV.
 
-    `fig2` is the paper's Figure 2 with its ablations E.1a and E.1b: multi-task learning curves, zero-shot returns,
-    wrong modules. `fig3` is its Figure 3: lifelong learning curves, zero-shot return as tasks accumulate, returns by
-    stage. `stl` shows single-task curves beside those of the authors' released code.
+@dataclass(frozen=True)
+class Options:
+    """Draw a figure from run directories, as PNG or SVG, with its numbers beside it as CSV."""
 
-    Args:
-        which: Which figure.
-        runs: Run directories, or results with the same files.
-        out: The picture to write.
-    """
-    from modlife.experiments.figures import FIGURES
+    which: tyro.conf.Positional[str]
+    """Which figure; `modlife list` shows all."""
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """Run directories, or results with the same files."""
+    out: Path
+    """The picture to write."""
 
-    FIGURES[which](runs, out)
-    print(f"{which}: {out}, {out.with_suffix('.csv')}")
+
+def usual(arguments: Sequence[str]) -> Options:
+    """The options."""
+    return Options(which=REQUIRED, runs=(), out=REQUIRED)
+
+
+def run(options: Options) -> None:
+    """Draws."""
+    resolve(FIGURES[options.which].draw)(options.runs, options.out)
+    print(f"{options.which}: {options.out}, {options.out.with_suffix('.csv')}")

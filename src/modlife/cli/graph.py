@@ -1,21 +1,37 @@
 """`modlife graph`."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from modlife.domains.draw import graph_svg
-from modlife.domains.grid2d.spec import World
+from modlife.cli.choices import usual_world
+from modlife.domains.graph_svg import graph_svg
 
 
-def run(world: World, out: Path = Path("graph.svg"), task: str | None = None) -> None:
-    """Draw the problem graph: one column of modules per factor, below it what they see, the actions last.
+@dataclass(frozen=True)
+class Options:
+    """Draw the problem graph: one column of modules per factor, below it what they see, the actions last."""
 
-    Args:
-        world: Which 2-D world; the defaults are the paper's.
-        out: The SVG file to write.
-        task: Mark the path of this task, for example wall/red/dynamics-2.
-    """
-    graph = world.graph
-    svg = graph_svg(graph, task=graph.parse(task) if task else None)
+    domain: str = "grid2d"
+    """Of which domain."""
+    out: Path = Path("graph.svg")
+    """The SVG file to write."""
+    task: str | None = None
+    """Mark the path of this task, for example wall/red/dynamics-2."""
+    world: Any = None
+    """Which tasks there are."""
+
+
+def usual(arguments: Sequence[str]) -> Options:
+    """The options of the domain that the arguments name."""
+    return Options(world=usual_world(arguments))
+
+
+def run(options: Options) -> None:
+    """Draws."""
+    graph, out = options.world.graph, options.out
+    svg = graph_svg(graph, task=graph.parse(options.task) if options.task else None)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(svg)
     print(f"problem graph of {graph.name}: {out}")

@@ -1,58 +1,74 @@
 """`modlife list`."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any
 
-import tyro
-
+from modlife.analysis.figures import FIGURES
+from modlife.cli.choices import Json, usual_world
+from modlife.domains.curricula import CURRICULA
+from modlife.domains.domain import DOMAINS, Domain
 from modlife.domains.graph import Discrete, ProblemGraph
-from modlife.domains.grid2d.spec import World
-from modlife.domains.robot.spec import INSTALL, RobotWorld, installed
-from modlife.experiments.config import AGENTS
+from modlife.lifelong.agents import AGENTS
+from modlife.lifelong.settings import CONSOLIDATORS, SEARCHES
+from modlife.registry import Table
+
+OTHERS: tuple[tuple[str, Table], ...] = (
+    ("agents", AGENTS),
+    ("curricula", CURRICULA),
+    ("searches", SEARCHES),
+    ("consolidators", CONSOLIDATORS),
+    ("figures", FIGURES),
+)
 
 
-def run(
-    world: World,
-    domain: Literal["grid2d", "robot"] = "grid2d",
-    picture: Path | None = None,
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
-) -> None:
-    """Show the domains (factors, components, tasks) and the agents.
+@dataclass(frozen=True)
+class Options:
+    """Show a domain (factors, components, tasks), and what other domains, agents, figures, ... there are.
 
     A task is written as one component per factor with slashes between, for example wall/red/dynamics-2.
-
-    Args:
-        world: Which 2-D world; the defaults are the paper's.
-        domain: Which domain to show.
-        picture: Also draw every task into this PNG file.
-        as_json: Print JSON for programs instead of text.
     """
-    graph = world.graph if domain == "grid2d" else RobotWorld().graph
-    print(json.dumps(as_dict(graph)) if as_json else as_text(graph))
-    if picture:
-        draw(world, domain, picture)
-        if not as_json:
-            print(f"\npicture of all tasks: {picture}")
+
+    domain: str = "grid2d"
+    """Which domain to show."""
+    picture: Path | None = None
+    """Also draw every task into this PNG file."""
+    as_json: Json = False
+    """Print JSON for programs instead of text."""
+    world: Any = None
+    """Which tasks there are."""
 
 
-def draw(world: World, domain: str, picture: Path) -> None:
+def usual(arguments: Sequence[str]) -> Options:
+    """The options of the domain that the arguments name."""
+    return Options(world=usual_world(arguments))
+
+
+def run(options: Options) -> None:
+    """Prints, and draws."""
+    graph = options.world.graph
+    print(json.dumps(as_dict(graph)) if options.as_json else as_text(graph))
+    if options.picture:
+        draw(DOMAINS[options.domain], options.world, options.picture)
+        if not options.as_json:
+            print(f"\npicture of all tasks: {options.picture}")
+
+
+def draw(domain: Domain, world: Any, path: Path) -> None:
     """Draws every task of a domain."""
-    if domain == "robot":
-        from modlife.cli.robot_drawing import draw_robot_tasks
-
-        draw_robot_tasks(RobotWorld(), picture)
-        return
     from modlife.runtime import start_jax
 
     start_jax()
-    from modlife.cli.drawing import draw_tasks
+    from modlife.domains.domain import environment_of
+    from modlife.domains.pictures import save_picture
 
-    draw_tasks(world, picture)
+    save_picture(domain.of("pictures", environment_of(world)).sheet(0), path)
 
 
 def as_dict(graph: ProblemGraph) -> dict[str, object]:
-    """The domain for programs."""
+    """The domain, and what else there is, for programs."""
     return {
         "domain": graph.name,
         "factors": {factor.name: list(factor.components) for factor in graph.factors},
@@ -60,20 +76,16 @@ def as_dict(graph: ProblemGraph) -> dict[str, object]:
         "state": {part.name: list(part.shape) for part in graph.state},
         "actions": graph.actions.size,
         "tasks": [str(task) for task in graph.tasks],
-        "agents": list(AGENTS),
-        "domains": {"grid2d": {"installed": True}, "robot": {"installed": installed(), "install": INSTALL}},
+        **{name: list(table.names) for name, table in OTHERS},
+        "domains": {domain.name: {"installed": domain.installed, "install": domain.install} for domain in DOMAINS},
     }
 
 
 def as_text(graph: ProblemGraph) -> str:
-    """The domain for people."""
+    """The domain, and what else there is, for people."""
     product = " x ".join(str(count) for count in graph.shape)
-    actions = (
-        f"{graph.actions.size} actions"
-        if isinstance(graph.actions, Discrete)
-        else f"{graph.actions.size} numbers to act"
-    )
-    lines = [f"domain {graph.name}: {product} = {graph.task_count} tasks, {actions}", "", "factors:"]
+    kind = "actions" if isinstance(graph.actions, Discrete) else "numbers to act"
+    lines = [f"domain {graph.name}: {product} = {graph.task_count} tasks, {graph.actions.size} {kind}", "", "factors:"]
     lines += [f"  {factor.name:<9} {', '.join(factor.components)}" for factor in graph.factors]
     names = [str(task) for task in graph.tasks]
     width = max(map(len, names)) + 2
@@ -81,13 +93,15 @@ def as_text(graph: ProblemGraph) -> str:
     lines += ["", "tasks:"]
     for start in range(0, len(names), columns):
         lines.append("  " + "".join(f"{name:<{width}}" for name in names[start : start + columns]).rstrip())
-    lines += ["", "domains:", "  grid2d    the discrete 2-D world: modlife list"]
-    lines += [f"  robot     arms that lift objects, on MuJoCo: modlife list --domain robot ({robot_state()})"]
-    lines += ["", "agents:"]
-    lines += [f"  {name:<15} {what}" for name, what in AGENTS.items()]
+    lines += ["", "domains:"]
+    lines += [f"  {one.name:<15} {one.about}: modlife list --domain {one.name}{availability(one)}" for one in DOMAINS]
+    for title, table in OTHERS:
+        lines += ["", f"{title}:", *(f"  {entry.name:<15} {entry.about}" for entry in table)]
     return "\n".join(lines)
 
 
-def robot_state() -> str:
-    """Whether the robot domain can be used, and how to get it."""
-    return "installed" if installed() else f"not installed: {INSTALL}"
+def availability(domain: Domain) -> str:
+    """Whether a domain that needs more than the base installation can be used, and how to get it."""
+    if not domain.needs:
+        return ""
+    return " (installed)" if domain.installed else f" (not installed: {domain.install})"

@@ -9,7 +9,7 @@ from modlife import __version__
 from modlife.errors import InputError, StoreError, unknown
 
 COMMANDS = {
-    "list": "what there is: domains, their factors, components and tasks",
+    "list": "what there is: domains, their factors, components and tasks; agents, figures",
     "graph": "draw a domain's problem graph",
     "train": "let an agent learn tasks, into a run directory",
     "eval": "evaluate the agent of a run directory, on tasks it learnt or on unseen ones",
@@ -17,7 +17,7 @@ COMMANDS = {
     "figure": "draw a figure of the paper from run directories",
     "bench": "measure speed on this machine, one JSON object a line",
 }
-"""Each is a module of this package with a function `run`; its arguments are the command's options."""
+"""Each is a module of this package: a dataclass `Options`, what they are by default (`usual`), and a function `run`."""
 
 OVERVIEW = f"""\
 modlife {__version__}: lifelong reinforcement learning with neural modules
@@ -32,7 +32,7 @@ usage: modlife COMMAND [OPTIONS]
 first steps:
   modlife list                                   the 64 tasks of the 2-D world
   modlife play --task lava/blue/dynamics-1       a random agent in one of them
-  modlife train --agent mtl --tasks 16 --steps 100000 --out runs/a
+  modlife train --tasks 8 --steps 100000 --out runs/a
   modlife eval runs/a --unseen                   how it does on combinations it never met
 """
 
@@ -71,4 +71,4 @@ def run(arguments: list[str]) -> None:
     import tyro  # here, so that the overview comes at once
 
     command = importlib.import_module(f"modlife.cli.{name}")
-    tyro.cli(command.run, prog=f"modlife {name}", args=rest, config=(tyro.conf.OmitArgPrefixes,))
+    command.run(tyro.cli(command.Options, default=command.usual(rest), prog=f"modlife {name}", args=rest))

@@ -1,27 +1,28 @@
 """Progress of a life: a live bar on a terminal, plain lines elsewhere."""
 
+import math
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from modlife.experiments import life
-from modlife.experiments.config import LifeConfig
-from modlife.lifelong.loop import Curve, Moment
+from modlife.lifelong.loop import Moment
+from modlife.lifelong.reports import Curve
+from modlife.runs.config import LifeConfig
+from modlife.runs.life import Watch
 
 SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextmanager
-def progress_for(config: LifeConfig) -> Iterator[life.Progress]:
+def progress_for(config: LifeConfig) -> Iterator[Watch]:
     """Bar or lines, whichever the output can show."""
     if not sys.stderr.isatty():
-        yield Lines(config)
+        yield Lines(Meter(config))
         return
     columns = (
         TextColumn("{task.description}"),
@@ -32,87 +33,35 @@ def progress_for(config: LifeConfig) -> Iterator[life.Progress]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bars:
-        yield Bar(config, bars)
+        meter = Meter(config)
+        yield Bar(meter, bars, bars.add_task(config.agent, total=meter.total, speed="-", mean="-"))
 
 
-class Watch(life.Progress, ABC):
-    """Turns moments into what a person reads."""
+@dataclass
+class Meter:
+    """How much of a life is done, how fast, and what is being done."""
 
-    def __init__(self, config: LifeConfig):
-        self.meter, self.mean, self.doing = Meter(config), float("nan"), "online"
+    config: LifeConfig
+    start: float = field(default_factory=time.perf_counter)
+    done: int = 0
+    before: int | None = None
+    """What was done when this process came in."""
+    mean: float = math.nan
+    doing: str = "beginning"
 
-    def moment(self, moment: Moment, stages: int) -> None:
-        """Notes what happened, and shows it."""
-        work = moment.state.work
-        self.doing = work.phase if work else "evaluation" if moment.ended else "online"
+    def __post_init__(self) -> None:
+        self.sizes = [len(stage) for stage in self.config.stages.stages]
+        self.total = sum(self.sizes) * self.config.steps
+
+    def note(self, moment: Moment) -> None:
+        """What happened."""
+        stage = min(moment.stage + 1, len(self.sizes))
+        part = f" {moment.done}/{moment.length}" if moment.length > 1 else ""
+        self.doing = f"stage {stage}/{len(self.sizes)} {moment.phase}{part}"
         for report in moment.reports:
             if isinstance(report, Curve):
-                self.meter.step(moment.stage, report.steps)
-                self.mean = mean_return(report)
-        self.show(min(moment.stage + 1, stages), stages, ended=moment.ended)
-
-    @abstractmethod
-    def show(self, stage: int, stages: int, *, ended: bool) -> None:
-        """Shows it."""
-
-
-class Lines(Watch):
-    """A line from time to time."""
-
-    last = 0.0
-
-    def show(self, stage: int, stages: int, *, ended: bool) -> None:
-        """Prints if the last line is long ago, or a stage ended."""
-        now = time.perf_counter()
-        if now - self.last > SECONDS_BETWEEN_LINES or ended:
-            self.last = now
-            share = 100 * self.meter.done / self.meter.total
-            self.say(
-                f"stage {stage}/{stages} {self.doing}  {share:.0f}%  {self.meter.speed} steps/s  return {self.mean:.3f}"
-            )
-
-    def say(self, sentence: str) -> None:
-        """Prints it."""
-        print(sentence, file=sys.stderr, flush=True)
-
-
-class Bar(Watch):
-    """A bar over the whole life."""
-
-    def __init__(self, config: LifeConfig, bars: Progress):
-        super().__init__(config)
-        self.bars = bars
-        self.bar = bars.add_task(config.agent, total=self.meter.total, speed="-", mean="-")
-
-    def show(self, stage: int, stages: int, *, ended: bool) -> None:
-        """Moves the bar."""
-        self.bars.update(
-            self.bar,
-            description=f"{self.meter.config.agent} stage {stage}/{stages} {self.doing}",
-            completed=self.meter.done,
-            speed=self.meter.speed,
-            mean=f"{self.mean:.3f}",
-        )
-
-    def say(self, sentence: str) -> None:
-        """Prints it above the bar."""
-        self.bars.console.print(sentence, markup=False)
-
-
-def mean_return(report: Curve) -> float:
-    """Mean over the tasks in which an episode ended; NaN before any did."""
-    return float(np.nanmean(report.episode_return)) if report.episodes.any() else float("nan")
-
-
-class Meter:
-    """How much of a life is done, and how fast."""
-
-    def __init__(self, config: LifeConfig):
-        self.config, self.start, self.done = config, time.perf_counter(), 0
-        self.before: int | None = None  # what was done when this process came in
-        curriculum = config.curriculum
-        self.sizes = [len(stage) for stage in curriculum.stages]
-        self.total = sum(self.sizes) * config.steps
+                self.step(moment.told_of, report.steps)
+                self.mean = report.mean_return
 
     def step(self, stage: int, steps: int) -> None:
         """Counts environment steps over all tasks."""
@@ -125,3 +74,49 @@ class Meter:
         """Environment steps per second since this process's first ones, all phases included."""
         elapsed = time.perf_counter() - self.start
         return f"{(self.done - (self.before or 0)) / elapsed:,.0f}" if elapsed > 1 else "-"
+
+
+@dataclass
+class Lines:
+    """A line from time to time, and when a stage ended."""
+
+    meter: Meter
+    last: float = 0.0
+
+    def moment(self, moment: Moment) -> None:
+        """Prints if the last line is long ago, or a stage ended."""
+        self.meter.note(moment)
+        now = time.perf_counter()
+        if now - self.last > SECONDS_BETWEEN_LINES or moment.ended:
+            self.last, meter = now, self.meter
+            share = 100 * meter.done / meter.total
+            self.say(f"{meter.doing}  {share:.0f}%  {meter.speed} steps/s  return {meter.mean:.3f}")
+
+    def say(self, sentence: str) -> None:
+        """Prints it."""
+        print(sentence, file=sys.stderr, flush=True)
+
+
+@dataclass
+class Bar:
+    """A bar over the whole life."""
+
+    meter: Meter
+    bars: Progress
+    bar: TaskID
+
+    def moment(self, moment: Moment) -> None:
+        """Moves the bar."""
+        meter = self.meter
+        meter.note(moment)
+        self.bars.update(
+            self.bar,
+            description=f"{meter.config.agent} {meter.doing}",
+            completed=meter.done,
+            speed=meter.speed,
+            mean=f"{meter.mean:.3f}",
+        )
+
+    def say(self, sentence: str) -> None:
+        """Prints it above the bar."""
+        self.bars.console.print(sentence, markup=False)

@@ -6,10 +6,10 @@ from typing import Any
 MOST_LINES = 24
 """Lives with more tasks are told by their averages only."""
 
-STAGES = {
+PHASES = {
     "zero-shot": "each task before learning it",
     "online": "each task after learning online",
-    "offline": "each task after the offline stage",
+    "offline": "each task after the offline phase",
 }
 
 
@@ -19,10 +19,10 @@ def summary_text(summary: dict[str, Any]) -> str:
         f"{summary['agent']}: {summary['tasks']} tasks x {summary['steps_per_task']:,} steps in {summary['seconds']} s",
         evaluation_line("tasks learnt", summary["seen"]),
     ]
-    for when, averages in summary.get("stages", {}).items():
-        lines.append(f"  {STAGES[when]:<35} return {averages['mean_return']:.3f}")
-    if "stages" in summary and summary["tasks"] <= MOST_LINES:
-        lines = [stages_table(summary), "", *lines]
+    for when, averages in summary.get("by_phase", {}).items():
+        lines.append(f"  {PHASES[when]:<35} return {averages['mean_return']:.3f}")
+    if set(PHASES) <= set(summary.get("by_phase", {})) and summary["tasks"] <= MOST_LINES:
+        lines = [phases_table(summary), "", *lines]
     if "structures" in summary and summary["structures"]["searched"]:
         found = summary["structures"]
         lines.append(f"  structures found as expected         {found['as_expected']} of {found['searched']}")
@@ -33,16 +33,16 @@ def summary_text(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def stages_table(summary: dict[str, Any]) -> str:
+def phases_table(summary: dict[str, Any]) -> str:
     """A line per task: its structure, and its return before learning, after each phase, and at the end of the life."""
     names = summary["seen"]["tasks"]
     width = max(map(len, names))
     lines = [f"{'task':<{width}}  structure  zero-shot  online  offline  at the end"]
-    stages, structures = summary["stages"], summary["structures"]["tasks"]
-    columns = (names, *(stages[when]["return"] for when in STAGES), summary["seen"]["return"])
+    structures = summary.get("structures", {}).get("tasks", {})
+    columns = (names, *(summary["by_phase"][when]["return"] for when in PHASES), summary["seen"]["return"])
     for name, zero_shot, online, offline, final in zip(*columns, strict=True):
         numbers = f"{zero_shot:9.3f}  {online:6.3f}  {offline:7.3f}  {final:10.3f}"
-        lines.append(f"{name:<{width}}  {path_of(structures[name]):<9}  {numbers}")
+        lines.append(f"{name:<{width}}  {path_of(structures.get(name, ())):<9}  {numbers}")
     return "\n".join(lines)
 
 

@@ -1,64 +1,126 @@
 """`modlife train`."""
 
-import dataclasses
 import signal
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from modlife.cli.choices import REQUIRED, Life, given, usual_life
 from modlife.errors import InputError
-from modlife.experiments.config import LifeConfig
+from modlife.runs.codec import to_json
+from modlife.runs.config import LifeConfig
 
 
-def run(
-    config: LifeConfig, out: Path, threads: int | None = None, resume: bool = False, save_every: float = 30
-) -> None:
+@dataclass(frozen=True)
+class Options:
     """Let an agent learn tasks, into a new run directory; or go on with a life that was interrupted.
 
     A life may be killed at any moment. Ctrl-C and SIGTERM save it first. `--resume` goes on where it stood, to the
-    same results as if it had never been interrupted.
-
-    Args:
-        config: The life.
-        out: The run directory to make, or to go on with.
-        threads: Processor threads for this life, 1 by default; results depend on their number.
-        resume: Go on with the life in `out`; its own options are taken, and need not be given again.
-        save_every: Seconds between checkpoints; there is one after each search and each task in any case.
+    same results as if it had never been interrupted. A life that has ended goes on with more tasks: `--resume
+    --tasks 80`.
     """
-    if resume:
-        config, threads = resumed(config, out, threads)
-    config.curriculum  # noqa: B018  # says what is wrong with it before JAX is loaded
 
+    out: Path
+    """The run directory to make, or to go on with."""
+    life: Life
+    domain: str = "grid2d"
+    """Which domain; it decides on the options `--world`."""
+    search: str | None = None
+    """How to find structures, by name; it decides on the options `--search`. `modlife list` shows all."""
+    offline: str | None = None
+    """How to learn offline, by name; it decides on the options `--offline`. `modlife list` shows all."""
+    threads: int | None = None
+    """Processor threads for this life, 1 by default; results depend on their number."""
+    resume: bool = False
+    """Go on with the life in `out`; its own options are taken, and need not be given again."""
+    save_every: float = 30
+    """Seconds between checkpoints; there is one after each phase and each task in any case."""
+
+
+def usual(arguments: Sequence[str]) -> Options:
+    """The options of the agent and domain that the arguments name; or of the life to go on with."""
+    out = given(arguments, "out")
+    if "--resume" not in arguments or out is None:
+        return Options(REQUIRED, usual_life(arguments))
+    from modlife.runs.store import RunDirectory
+
+    saved = RunDirectory.open(Path(out)).config()
+    domain, agent = given(arguments, "domain") or saved.domain.name, given(arguments, "agent") or saved.agent
+    if (domain, agent) != (saved.domain.name, saved.agent):
+        name, one, other = (
+            ("agent", saved.agent, agent) if agent != saved.agent else ("domain", saved.domain.name, domain)
+        )
+        raise contradiction(Path(out), name, one, other)
+    return Options(REQUIRED, saved, domain=saved.domain.name)
+
+
+def run(options: Options) -> None:
+    """Trains."""
+    config, threads = options.life, options.threads
+    if options.resume:
+        config, threads = resumed(options)
+    if threads is not None and threads < 1:
+        raise InputError(f"threads = {threads}, but it must be at least 1.")
+    threads = threads or 1
     from modlife.runtime import start_jax
 
-    threads = threads or 1
     start_jax(threads=threads)
     from modlife.cli.progress import progress_for
     from modlife.cli.tables import summary_text
-    from modlife.experiments.life import Stopped, run_life
+    from modlife.runs.interrupts import Stopped
+    from modlife.runs.life import grow_life, run_life
 
+    if options.resume and config != options.life:
+        config = grow_life(options.out, len(options.life.chosen))
+        print(
+            f"going on with {len(config.chosen) - config.grown[-1]} more tasks, {len(config.chosen)} in all",
+            file=sys.stderr,
+        )
     try:
-        with progress_for(config) as progress:
-            summary = run_life(config, out, progress=progress, devices=threads, resume=resume, save_every=save_every)
+        with progress_for(config) as watch:
+            begun = None if options.resume else config
+            summary = run_life(begun, options.out, watch=watch, devices=threads, save_every=options.save_every)
     except Stopped as stopped:
-        print(f"stopped by {stopped}, and saved. Go on with: modlife train --resume --out {out}", file=sys.stderr)
+        go_on = f"modlife train --resume --out {options.out}"
+        print(f"stopped by {stopped}, and saved. Go on with: {go_on}", file=sys.stderr)
         sys.exit(128 + signal.Signals(stopped.number))
     print(summary_text(summary))
-    print(f"run directory: {out}")
+    print(f"run directory: {options.out}")
 
 
-def resumed(config: LifeConfig, out: Path, threads: int | None) -> tuple[LifeConfig, int]:
+def resumed(options: Options) -> tuple[LifeConfig, int]:
     """The config and threads of the life to go on with; options that were given again must be the same."""
-    from modlife.experiments.store import RunDirectory
+    from modlife.runs.store import RunDirectory
 
-    run = RunDirectory.open(out)
-    saved, saved_threads = run.config(), run.threads()
-    for field in dataclasses.fields(LifeConfig):
-        given, default = getattr(config, field.name), getattr(LifeConfig(), field.name)
-        if given not in (default, getattr(saved, field.name)):
-            raise InputError(
-                f"--resume goes on with the life in '{out}', whose {field.name} is {getattr(saved, field.name)}, "
-                f"not {given}. Leave the option out, or begin a new life with another --out."
-            )
-    if threads not in (None, saved_threads):
-        raise InputError(f"The life in '{out}' runs on {saved_threads} threads; on {threads} its results would differ.")
-    return saved, saved_threads
+    run = RunDirectory.open(options.out)
+    saved, threads = run.config(), run.threads()
+    asked = replace(options.life, tasks=saved.tasks)
+    before, now = flat(to_json(saved)), flat(to_json(asked))
+    for name in before:
+        if now.get(name) != before[name]:
+            raise contradiction(options.out, name, before[name], now.get(name))
+    if options.threads not in (None, threads):
+        raise InputError(
+            f"The life in '{options.out}' runs on {threads} threads; on {options.threads} its results would differ."
+        )
+    return saved if len(options.life.chosen) != len(saved.chosen) else options.life, threads
+
+
+def contradiction(out: Path, name: str, saved: object, given: object) -> InputError:
+    """The error for an option that is not that of the life to go on with."""
+    return InputError(
+        f"--resume goes on with the life in '{out}', whose {name} is {saved}, not {given}. Leave the option out, or "
+        "begin a new life with another --out."
+    )
+
+
+def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """The values of nested tables, by their names as options have them."""
+    if not isinstance(value, dict):
+        return {prefix: value}
+    inside = [
+        flat(one, name if not prefix or prefix == "settings" else f"{prefix}.{name}") for name, one in value.items()
+    ]
+    return {name: one for part in inside for name, one in part.items()}

@@ -1,11 +1,13 @@
 """Curricula: in which order, and in which groups, an agent meets tasks. Each follows from a seed alone."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from modlife.domains.graph import Factor, ProblemGraph
 from modlife.errors import InputError
+from modlife.registry import Table
 from modlife.types import Curriculum, Split, Task
 
 T = TypeVar("T")
@@ -88,3 +90,45 @@ def generator(purpose: str, seed: int) -> random.Random:
     if seed < 0:
         raise InputError(f"seed = {seed}, but a seed is 0 or more.")
     return random.Random(f"{purpose} {seed}")
+
+
+@dataclass(frozen=True)
+class Order:
+    """A curriculum by name. Its orders of one seed are nested: a longer one begins with a shorter one."""
+
+    name: str
+    about: str
+    tasks: Callable[..., tuple[Task, ...]]
+    """Takes a graph, how many tasks (`count`), a `seed`, and how many first tasks should be disjoint (`first`)."""
+    together: bool = False
+    """Whether all tasks are one stage."""
+
+
+def first_of_paper_order(graph: ProblemGraph, *, count: int, seed: int, first: int | None) -> tuple[Task, ...]:
+    """The beginning of the paper's order."""
+    return paper_order(graph, seed=seed, disjoint=first).tasks[: checked_count(graph, count)]
+
+
+def first_of_random_order(graph: ProblemGraph, *, count: int, seed: int, first: int | None) -> tuple[Task, ...]:
+    """The beginning of a random order."""
+    return random_order(graph, seed=seed).tasks[: checked_count(graph, count)]
+
+
+def with_every_component(graph: ProblemGraph, *, count: int, seed: int, first: int | None) -> tuple[Task, ...]:
+    """Training tasks in which every component occurs."""
+    return held_out(graph, train=count, seed=seed).train
+
+
+def checked_count(graph: ProblemGraph, count: int) -> int:
+    """A number of tasks that there are."""
+    if not 1 <= count <= graph.task_count:
+        raise InputError(f"tasks = {count}, but '{graph.name}' has {graph.task_count}.")
+    return count
+
+
+CURRICULA = Table(
+    "curriculum",
+    Order("paper", "one task after the other, the first ones with distinct components", first_of_paper_order),
+    Order("random", "one task after the other in random order", first_of_random_order),
+    Order("together", "all tasks at once, chosen so that every component occurs", with_every_component, together=True),
+)

@@ -11,12 +11,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
 from modlife.domains.graph import ProblemGraph
+from modlife.types import Pytree
 
 PRNGKey = Key[Array, ""]
 """A typed JAX random key, as `jax.random.key(seed)` makes it."""
-
-Pytree = Any
-"""Any nesting of arrays."""
 
 Action = Any
 """A whole number (`Int[Array, ""]`), or a vector of real ones (`Float[Array, "A"]`), as the graph says."""
@@ -86,21 +84,29 @@ class Environment(Protocol[StateT, ObservationT]):
         ...
 
 
-def step_batch(
-    env: Environment[StateT, ObservationT], states: StateT, actions: Actions, *, key: PRNGKey
-) -> tuple[StateT, Outcome]:
-    """A step of each environment; where it ends an episode, the state returned is the first of a new one.
+class Stepped(eqx.Module):
+    """A step of each environment of a batch."""
+
+    states: Pytree
+    """Where to go on from: where a step ended an episode, the first state of a new one."""
+    outcomes: Outcome
+    reached: Pytree
+    """Where the actions led to, before any restart."""
+
+
+def step_batch(env: Environment, states: Pytree, actions: Actions, *, key: PRNGKey) -> Stepped:
+    """A step of each environment, and a new episode where that ended one.
 
     No restart is computed while no episode ends; when one does, restarts are computed for all and those needed are
     kept. Measured for the 2-D world on one core, this costs 0.04 microseconds a step at 4,096 environments and
     nothing that can be measured at 16 (`docs/performance.md`).
     """
-    stepped, outcomes = jax.vmap(env.step)(states, actions)
+    reached, outcomes = jax.vmap(env.step)(states, actions)
     ended = outcomes.terminated | outcomes.truncated
 
-    def restart(states: StateT) -> StateT:
+    def restart(states: Pytree) -> Pytree:
         keys = jax.random.split(key, ended.shape[0])
         fresh = jax.vmap(lambda state, key: env.restart(state, key=key))(states, keys)
         return jax.tree.map(lambda new, old: jax.vmap(jnp.where)(ended, new, old), fresh, states)
 
-    return jax.lax.cond(ended.any(), restart, lambda states: states, stepped), outcomes
+    return Stepped(jax.lax.cond(ended.any(), restart, lambda states: states, reached), outcomes, reached)

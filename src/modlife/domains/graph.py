@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args, get_type_hints
 
 from modlife.errors import InputError, unknown
 from modlife.types import Task
@@ -169,11 +168,3 @@ def check_actions(actions: Discrete | Continuous) -> None:
         check_names("action", actions.names)
     elif actions.size < 1 or not actions.low < actions.high:
         raise InputError(f"Continuous actions need a size of 1 or more and low < high; got {actions}.")
-
-
-def check_choices(world: object) -> None:
-    """Fields of a world with a fixed set of values have one of them."""
-    for field, hint in get_type_hints(type(world)).items():
-        allowed = get_args(hint)
-        if allowed and allowed[-1] is not ... and getattr(world, field) not in allowed:
-            raise unknown(f"value for {field}", getattr(world, field), allowed)

@@ -1,213 +1,46 @@
-"""The Gymnasium face of the 2-D world: one environment, or many in one compiled step.
+"""What the Gymnasium faces of all domains share."""
 
-    gymnasium.make("modlife/Grid2D-v0", static="wall", target="red", dynamics=2, render_mode="rgb_array")
-    gymnasium.make_vec("modlife/Grid2D-v0", num_envs=16, vectorization_mode="vector_entry_point", static="lava")
-
-`import modlife` registers the id. Options beyond the task are the fields of `modlife.domains.grid2d.spec.World`, such
-as `size=10` or `colour_count=6`. A change of rules gets a new version.
-"""
-
-import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import fields
+from typing import Any
 
-import gymnasium
-import jax
-import jax.numpy as jnp
 import numpy as np
-from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
-from jaxtyping import Array, Bool, Int, Int32, UInt8, UInt32
+from gymnasium.utils import seeding
 
-from modlife.domains.env import Outcome
-from modlife.domains.grid2d import render
-from modlife.domains.grid2d.spec import VIEW, World
-from modlife.domains.grid2d.world import Grid2D, State
-from modlife.domains.gym_common import checked_options, checked_render_mode, draw_seed, generators
-from modlife.domains.pictures import Picture
-from modlife.errors import InputError
-
-Image = UInt8[Array, "7 7 7"]
-"""The paper's observation, [i, j, channel]: i from left to right, j towards the agent."""
+from modlife.errors import InputError, unknown
 
 
-class Functions(NamedTuple):
-    """The world's functions, compiled once per world and shared by its environments."""
-
-    env: Grid2D
-    reset: Any
-    step: Any
-    restart: Any
-
-
-@functools.cache
-def single(world: World) -> Functions:
-    """Functions for one environment."""
-    env = Grid2D(world)
-    one = functions_of(env)
-    return Functions(env, *(jax.jit(function) for function in one))
+def checked_options(options: dict[str, Any], world: type, task: list[str]) -> dict[str, Any]:
+    """The options, all of which must be fields of a world; `task` names those that choose the task."""
+    known = [field.name for field in fields(world)]
+    for name in options:
+        if name not in known:
+            raise unknown("option", name, [*task, *known])
+    return options
 
 
-@functools.cache
-def batched(world: World) -> Functions:
-    """Functions for a batch of environments."""
-    env = Grid2D(world)
-    reset, step, restart = functions_of(env)
-    return Functions(env, jax.jit(jax.vmap(reset, (None, 0))), jax.jit(jax.vmap(step)), jax.jit(jax.vmap(restart)))
+def generators(
+    seed: int | np.integer | Sequence[int | None] | None, old: list[np.random.Generator], count: int
+) -> list[np.random.Generator]:
+    """A random generator for each environment, new where a seed is given; a single s stands for s, s + 1, ..."""
+    if isinstance(seed, int | np.integer):
+        seed = [int(seed) + n for n in range(count)]
+    seeds = seed or [None] * count
+    if len(seeds) != count:
+        raise InputError(f"{len(seeds)} seeds for {count} environments; give one each, or a single one.")
+    return [
+        seeding.np_random(one)[0] if one is not None or kept is None else kept
+        for one, kept in zip(seeds, old or [None] * count, strict=True)
+    ]
 
 
-def functions_of(env: Grid2D):
-    """Reset, step, and restart where an episode ended; each with the image that the agent sees."""
-
-    def image(state: State) -> Image:
-        return jnp.moveaxis(env.channels(env.observe(state)), 0, -1).astype(jnp.uint8)
-
-    def reset(task: Int32[Array, " 3"], seed: UInt32[Array, ""]) -> tuple[State, Image]:
-        state = env.reset(task, key=jax.random.key(seed))
-        return state, image(state)
-
-    def step(state: State, action: Int[Array, ""]) -> tuple[State, Image, Outcome]:
-        state, outcome = env.step(state, action)
-        return state, image(state), outcome
-
-    def restart(state: State, ended: Bool[Array, ""], seed: UInt32[Array, ""]) -> tuple[State, Image]:
-        fresh = env.restart(state, key=jax.random.key(seed))
-        state = jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, state)
-        return state, image(state)
-
-    return reset, step, restart
+def checked_render_mode(mode: str | None) -> str | None:
+    """None or `rgb_array`."""
+    if mode not in (None, "rgb_array"):
+        raise unknown("render_mode", mode, ["rgb_array"])
+    return mode
 
 
-class Grid2DEnv(gymnasium.Env[np.ndarray, np.int64]):
-    """One task of the 2-D world.
-
-    Observation: uint8 [7, 7, 7], the view in front of the agent as MiniGrid lays it out, channels last (wall,
-    floor, food, lava, door, target colour from 1, agent direction from 1). Action: one of six numbers, whose
-    meaning depends on the task's dynamics. Reward: 1 - 0.9 steps / horizon for stepping on the target, 0.05 per
-    food picked up, -0.05 for stepping into lava. Terminated: on the target or in lava. Truncated: at the horizon.
-    """
-
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 6}
-
-    def __init__(
-        self,
-        static: str = "wall",
-        target: str = "red",
-        dynamics: int | str = 0,
-        *,
-        render_mode: str | None = None,
-        **options: Any,
-    ):
-        self.world = world_from(options)
-        self.task = task_from(self.world, static, target, dynamics)
-        self.render_mode = checked_render_mode(render_mode)
-        self.observation_space, self.action_space = spaces_of(self.world)
-        self._functions = single(self.world)
-        self._state: State | None = None
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        """A new random layout."""
-        super().reset(seed=seed)
-        self._state, image = self._functions.reset(jnp.array(self.task), draw_seed(self.np_random))
-        return np.asarray(image), {}
-
-    def step(self, action: int | np.int64) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """One action; `info["success"]` tells whether the target was reached."""
-        checked = np.asarray(action)
-        if checked.shape != () or not self.action_space.contains(checked[()]):
-            raise InputError(f"Action {action!r} is not one of the whole numbers 0 to {self.world.actions - 1}.")
-        self._state, image, outcome = self._functions.step(self._state, jnp.asarray(checked, jnp.int32))
-        reward, terminated, truncated, success = jax.device_get(
-            (outcome.reward, outcome.terminated, outcome.truncated, outcome.success)
-        )
-        return np.asarray(image), float(reward), bool(terminated), bool(truncated), {"success": bool(success)}
-
-    def render(self) -> Picture | None:
-        """The grid with the agent's field of view lit."""
-        if self.render_mode is None or self._state is None:
-            return None
-        return render.draw(self._functions.env, self._state)
-
-
-class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
-    """Many environments of one task in one compiled step.
-
-    Environment i behaves as `Grid2DEnv` seeded with `seed + i`. Where an episode ends, the observation returned is
-    the first of the next one; the last one is in `info["final_obs"]`, marked by `info["_final_obs"]`.
-    """
-
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 6, "autoreset_mode": AutoresetMode.SAME_STEP}
-
-    def __init__(
-        self,
-        num_envs: int = 1,
-        static: str = "wall",
-        target: str = "red",
-        dynamics: int | str = 0,
-        *,
-        render_mode: str | None = None,
-        **options: Any,
-    ):
-        self.num_envs = num_envs
-        self.world = world_from(options)
-        self.task = task_from(self.world, static, target, dynamics)
-        self.render_mode = checked_render_mode(render_mode)
-        self.single_observation_space, self.single_action_space = spaces_of(self.world)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._functions = batched(self.world)
-        self._generators: list[np.random.Generator] = []
-        self._state: State | None = None
-
-    def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        """New random layouts; a single seed s stands for s, s + 1, ..."""
-        self._generators = generators(seed, self._generators, self.num_envs)
-        drawn = np.array([draw_seed(generator) for generator in self._generators])
-        self._state, image = self._functions.reset(jnp.array(self.task), drawn)
-        return np.array(image), {}
-
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """One action in each environment, and a new layout where that ended an episode."""
-        if not self.action_space.contains(np.asarray(actions)):
-            raise InputError(
-                f"Actions must be {self.num_envs} whole numbers from 0 to {self.world.actions - 1}; got {actions!r}."
-            )
-        self._state, image, outcome = self._functions.step(self._state, jnp.asarray(actions, jnp.int32))
-        outcome = jax.device_get(outcome)
-        info: dict[str, Any] = {"success": outcome.success, "_success": np.ones(self.num_envs, bool)}
-        ended = outcome.terminated | outcome.truncated
-        if ended.any():
-            info |= {"final_obs": np.array(image), "_final_obs": ended}
-            drawn = np.zeros(self.num_envs, np.uint32)
-            drawn[ended] = [draw_seed(self._generators[place]) for place in np.flatnonzero(ended)]
-            self._state, image = self._functions.restart(self._state, ended, drawn)
-        return np.array(image), outcome.reward.astype(np.float64), outcome.terminated, outcome.truncated, info
-
-    def render(self) -> tuple[Picture, ...] | None:
-        """A picture of each environment."""
-        if self.render_mode is None or self._state is None:
-            return None
-        states = [jax.tree.map(lambda leaf, n=n: leaf[n], self._state) for n in range(self.num_envs)]
-        return tuple(render.draw(self._functions.env, state) for state in states)
-
-
-def world_from(options: dict[str, Any]) -> World:
-    """The world with these fields, or a sentence about the one that does not exist."""
-    return World(**checked_options(options, World, ["static", "target", "dynamics"]))
-
-
-def task_from(world: World, static: str, target: str, dynamics: int | str) -> tuple[int, ...]:
-    """Component indices of a task in the words of the domain."""
-    graph = world.graph
-    return graph.indices(graph.task({"static": static, "target": target, "dynamics": dynamics}))
-
-
-def spaces_of(world: World) -> tuple[spaces.Box, spaces.Discrete]:
-    """Observation and action space."""
-    highest = max(world.colour_count, 4)
-    return spaces.Box(0, highest, (VIEW, VIEW, 7), np.uint8), spaces.Discrete(world.actions)
+def draw_seed(generator: np.random.Generator) -> np.uint32:
+    """The seed of the next episode."""
+    return generator.integers(2**32, dtype=np.uint32)

@@ -1,177 +1,169 @@
-"""Discrete batch-constrained Q-learning over many tasks at once, of which one task's modules move.
+"""Discrete batch-constrained Q-learning: an actor that clones the data, and a critic that stays among likely actions.
 
-The gradient is taken by the current task's modules only, and the optimiser knows no others: all the rest of the bank
-cannot change, not even through an optimiser's momentum.
+    a' = argmax of Q(s', a) over the actions with π(a|s') > τ max π(·|s')
+    y  = r + discount Q'(s', a')                                     Q': the target network
+    L  = w₁ (Q(s, a) - y)² - w₂ log π(a|s) + w₃ Σ logits²            mean over a batch and over tasks
+
+Every `target_period` steps the critic is copied to the target network; its values do not change in between, so they are
+computed for all rows once per copy. Fujimoto et al. 2019; Algorithm 1 of the paper.
 """
 
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
-from modlife.domains.env import PRNGKey, Pytree
+from modlife.domains.env import PRNGKey
+from modlife.domains.graph import Discrete
 from modlife.errors import InputError
 from modlife.learners import losses
 from modlife.learners.config import BCQConfig
-from modlife.learners.devices import ALL
-from modlife.learners.lessons import PLACED, Lessons, Pattern, Reader, gather
-from modlife.learners.ppo import shuffle
-from modlife.learners.replay import Transition
-from modlife.policies.bank import pick
-from modlife.policies.networks import Output
+from modlife.learners.offline import Learnt, begin, check_batch, epoch_steps, some_steps
+from modlife.learners.replay_table import Layout, ReplayTable, Rows, gather, over_rows, put
+from modlife.learners.sharding import THIRD
+from modlife.policies.acting import Rule
+from modlife.policies.bank import Chain
+from modlife.policies.distributions import chosen, log_softmax
+from modlife.policies.modular import AnyOutput, Output
 
-PIECE = 300_000
-"""Samples, about, in one call of `train`: one to two seconds on one core."""
+Values = Float[Array, "task time E A"]
+"""Q of the target network in each row of a table."""
 
 
 class BCQState(eqx.Module):
     """The learner between two gradient steps."""
 
-    own: tuple
-    """The current task's modules."""
-    opt_state: Pytree
-    target: tuple
+    learner: Learnt
+    target: Chain
     """The modules as they were when last copied."""
-    losses: Float[Array, " 3"]
-    """Sums over the steps of this epoch of the three terms of the loss, without their weights."""
 
 
 @dataclass(frozen=True)
 class BCQ:
-    """The learner: one compiled function, `train`, over a `BCQState` and `Lessons`."""
+    """A `Consolidator` and its `Objective`."""
 
-    reader: Reader
+    layout: Layout
     config: BCQConfig
     discount: float
 
     def __post_init__(self) -> None:
-        if self.config.offline_batch % self.reader.devices.count:
+        check_batch(self)
+        if not isinstance(self.layout.env.graph.actions, Discrete):
             raise InputError(
-                f"{self.reader.devices.count} devices cannot share offline_batch = {self.config.offline_batch} evenly."
+                f"'bcq' takes a value per action, and the actions of '{self.layout.env.graph.name}' are real numbers: "
+                "choose another way to learn offline, or an agent that learns online only."
             )
-
-    @property
-    def optimiser(self) -> optax.GradientTransformation:
-        """Adam on all parameters as one vector (which saves a kernel per array)."""
-        return optax.flatten(optax.adam(self.config.offline_learning_rate))
 
     @property
     def epoch_steps(self) -> int:
         """Gradient steps in an epoch."""
-        return -(-self.reader.times * self.reader.envs // self.config.offline_batch)
+        return epoch_steps(self)
 
     @property
     def steps(self) -> int:
         """Gradient steps in all."""
-        return self.config.offline_epochs * self.epoch_steps
-
-    def steps_at_once(self, number: int, *, tasks: int) -> int:
-        """How many steps to make in one call from step `number` on: up to two seconds, an epoch, or a new target."""
-        to_epoch = self.epoch_steps - number % self.epoch_steps
-        to_target = self.config.target_period - number % self.config.target_period
-        return min(max(1, PIECE // (self.config.offline_batch * tasks)), to_epoch, to_target)
-
-    @partial(jax.jit, static_argnums=0)
-    def init(self, bank: tuple, structure: Int[Array, " F"]) -> BCQState:
-        """A learner of the modules that a structure picks."""
-        own = pick(bank, structure)
-        return BCQState(own, self.optimiser.init(own), own, jnp.zeros(3))
-
-    @partial(jax.jit, static_argnums=0)
-    def train(
-        self,
-        state: BCQState,
-        lessons: Lessons,
-        first: Int[Array, ""],
-        count: Int[Array, ""],
-        *,
-        key: PRNGKey,
-    ) -> BCQState:
-        """Some gradient steps of an epoch, from number `first` on; the key is the epoch's."""
-        share = self.reader.devices.run(self.train_share, (ALL, PLACED, ALL, ALL, ALL), ALL)
-        return share(state, lessons, first, count, key)
-
-    def train_share(self, state: BCQState, lessons: Lessons, first: Array, count: Array, key: PRNGKey) -> BCQState:
-        """One device's part of `train`."""
-        devices, batch = self.reader.devices, self.config.offline_batch // self.reader.devices.count
-        key_order, key_offset = jax.random.split(devices.own_key(key))
-        size = self.reader.times * lessons.rows.shape[2]
-        order = shuffle(size, key=key_order)
-        order = jnp.concatenate([order, jnp.resize(order, (batch,))])
-        offset = jax.random.randint(key_offset, lessons.times.shape, 0, size)
-        tasks = lessons.count.astype(jnp.float32)
-
-        def index(step: Array, task: Array) -> Int[Array, " B"]:
-            """Every task goes through its rows in the same random order, each from another place on."""
-            drawn = jax.lax.dynamic_slice(order, ((step * batch + offset[task]) % size,), (batch,))
-            share = lessons.times[task].astype(jnp.float32) / self.reader.times
-            return jnp.floor(drawn.astype(jnp.float32) * share).astype(jnp.int32)
-
-        def body(step: Array, state: BCQState) -> BCQState:
-            def add(task: Array, total: tuple) -> tuple:
-                # What a switch takes is in memory: inside other operations, each use would look the modules up again.
-                frozen = pick(lessons.bank, lessons.structures[task])
-                branches = [partial(self.gradient, pattern=pattern) for pattern in self.reader.patterns]
-                at = index(step, task)
-                gradient = jax.lax.switch(lessons.patterns[task], branches, state.own, frozen, lessons, task, at)
-                return jax.tree.map(jnp.add, total, gradient)
-
-            total = (jax.tree.map(jnp.zeros_like, state.own), jnp.zeros(3))
-            total = jax.lax.fori_loop(0, lessons.count, add, total)
-            flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
-            gradient, terms = restore(devices.reduce(jax.lax.pmean, flat / tasks))
-            change, opt_state = self.optimiser.update(gradient, state.opt_state, state.own)
-            own: tuple = optax.apply_updates(state.own, change)  # pyright: ignore[reportAssignmentType]  # Optax says less
-            return BCQState(own, opt_state, state.target, state.losses + terms)
-
-        return jax.lax.fori_loop(first, first + count, body, state)
-
-    def gradient(
-        self, own: tuple, frozen: tuple, lessons: Lessons, task: Array, index: Int[Array, " B"], *, pattern: Pattern
-    ) -> tuple[tuple, Float[Array, " 3"]]:
-        """The gradient of a task's loss by the current task's modules, and the terms of the loss.
-
-        `frozen` are the task's modules in the bank; those that the pattern says are its own move instead.
-        """
-        reader, depth = self.reader, pattern.index(True)
-        envs = lessons.rows.shape[2]
-        sample, after = (reader.samples(lessons, task, at) for at in (index, index + envs))
-        parts, next_parts = reader.parts(sample), reader.parts(after)
-        features = reader.features(lessons, task, index, depth=depth)
-        next_features = reader.features(lessons, task, index + envs, depth=depth)
-
-        def output(own: tuple, parts: dict, features: Array | None) -> Output:
-            policy = tuple(mine if moves else other for mine, other, moves in zip(own, frozen, pattern, strict=True))
-            return reader.network.onward(policy, parts, features, depth=depth)
-
-        following = output(own, next_parts, next_features)
-        target = losses.bcq_target(
-            sample.reward,
-            jnp.where(sample.ended, 0.0, self.discount),
-            losses.log_softmax(following.logits),
-            following.values,
-            gather(lessons.values, task, index + envs).T,
-            threshold=self.config.threshold if self.config.bootstrap == "constrained" else 0.0,
-        )
-
-        def loss(own: tuple) -> tuple[Array, Array]:
-            terms = self.terms(output(own, parts, features), sample, target)
-            return terms @ self.weights, terms
-
-        return jax.grad(loss, has_aux=True)(own)
+        return self.config.epochs * self.epoch_steps
 
     @property
-    def weights(self) -> Float[Array, " 3"]:
-        """Weights of the three terms."""
-        return jnp.array([self.config.td_weight, self.config.likelihood_weight, self.config.logit_weight])
+    def weights(self) -> Mapping[str, float]:
+        """The terms of the loss."""
+        config = self.config
+        return {"td": config.td_weight, "likelihood": config.likelihood_weight, "logits": config.logit_weight}
 
-    def terms(self, output: Output, sample: Transition, target: Float[Array, " B"]) -> Float[Array, " 3"]:
-        """Squared error of Q, negative log-likelihood, sum of squared logits; each the mean over a batch."""
-        error = losses.chosen(output.values, sample.action) - target
-        likelihood = losses.chosen(losses.log_softmax(output.logits), sample.action)
+    def init(self, own: Chain) -> BCQState:
+        """A learner of these modules."""
+        return BCQState(begin(self, own), own)
+
+    def modules(self, state: BCQState) -> Chain:
+        """The modules as they are now."""
+        return state.learner.own
+
+    def run(
+        self, table: ReplayTable, state: BCQState, *, done: int, key: PRNGKey
+    ) -> Iterator[tuple[int, BCQState, Mapping[str, float] | None]]:
+        """Gradient steps, the target network copied and its values computed anew when its time has come."""
+        period, number, valued = self.config.target_period, done, False
+        values = self.layout.devices.zeros((self.layout.room, *self.layout.extent, self.actions), THIRD)
+        while number < self.steps:
+            if number % period == 0:
+                state, valued = replace(state, target=state.learner.own), False
+            if not valued:
+                for task in range(int(table.count)):
+                    values = jax.block_until_ready(self.valued(values, table, task, state.target))
+                    yield number, state, None
+                valued = True
+            number, learner, means = some_steps(
+                self, state.learner, table, values, number=number, most=period - number % period, key=key
+            )
+            state = replace(state, learner=learner)
+            yield number, state, means
+
+    @property
+    def actions(self) -> int:
+        """How many actions there are."""
+        return self.layout.env.graph.actions.size
+
+    def targets(self, own: Chain, rows: Rows, extra: Values) -> Float[Array, " B"]:
+        """What Q of the action taken is drawn to."""
+        config, sample, after = self.config, rows.transition, rows.after
+        following = after.reader()(own)
+        assert isinstance(following, Output)
+        return losses.bcq_target(
+            sample.reward,
+            jnp.where(sample.terminated if config.bootstrap_truncated else sample.ended, 0.0, self.discount),
+            log_softmax(following.logits),
+            following.values,
+            gather(extra, rows.task, after.index).T,
+            threshold=config.threshold if config.bootstrap == "constrained" else 0.0,
+        )
+
+    def terms(self, output: AnyOutput, rows: Rows, targets: Float[Array, " B"]) -> Float[Array, " 3"]:
+        """Squared error of Q, negative log-likelihood, sum of squared logits."""
+        assert isinstance(output, Output)
+        action = rows.transition.action
+        error = chosen(output.values, action) - targets
+        likelihood = chosen(log_softmax(output.logits), action)
         return jnp.stack([(error**2).mean(), -likelihood.mean(), (output.logits**2).sum(axis=0).mean()])
+
+    def valued(self, values: Values, table: ReplayTable, task: int, target: Chain) -> Values:
+        """The values with those of one task by this target network; the old ones are gone."""
+        pattern = self.layout.patterns[int(table.patterns[task])]
+        function, number = TargetValues(self.layout, pattern.index(True)), jnp.int32(task)
+        return put(values, number, over_rows(self.layout, function, table, number, target, jnp.array(pattern)))
+
+
+@dataclass(frozen=True)
+class TargetValues:
+    """Q in rows of a task by the target network's modules where they move, by the bank's elsewhere."""
+
+    layout: Layout
+    depth: int
+    """Of the first that moves."""
+
+    def __call__(
+        self, table: ReplayTable, task: Array, index: Int[Array, " B"], target: Chain, moves: Bool[Array, " F"]
+    ) -> Float[Array, "B A"]:
+        """For each row."""
+        frozen = table.bank.pick(table.structures[task])
+        policy = tuple(
+            jax.tree.map(lambda mine, other, n=n: jnp.where(moves[n], mine, other), mine, other)
+            for n, (mine, other) in enumerate(zip(target, frozen, strict=True))
+        )
+        parts = self.layout.env.parts(self.layout.samples(table, task, index).observation)
+        features = self.layout.features(table, task, index, depth=self.depth)
+        output = self.layout.network.onward(policy, parts, features, depth=self.depth)
+        assert isinstance(output, Output)
+        return output.values.T
+
+
+def acting(config: BCQConfig) -> Rule:
+    """How an agent acts whose modules were learnt so: by the critic, within what the actor finds likely."""
+    return Rule(config.acting, config.threshold)
+
+
+def keeps_finals(config: BCQConfig) -> bool:
+    """Whether replay must tell what time limits cut off."""
+    return config.bootstrap_truncated

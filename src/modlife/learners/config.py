@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from modlife.checks import check_at_least, check_positive
 from modlife.errors import InputError
+from modlife.types import Acting
 
 
 @dataclass(frozen=True)
@@ -45,41 +47,28 @@ class PPOConfig:
         return self.envs * self.length
 
     def __post_init__(self) -> None:
-        for name in ("envs", "length", "epochs", "minibatch"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} = {getattr(self, name)}, but it must be at least 1.")
+        check_at_least(self, 1, "envs", "length", "epochs", "minibatch")
         if self.batch % self.minibatch:
             raise InputError(
                 f"minibatch = {self.minibatch} does not divide envs * length = "
                 f"{self.envs} * {self.length} = {self.batch}."
             )
-        for name in ("learning_rate", "adam_eps", "clip", "max_grad_norm"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} = {getattr(self, name)}, but it must be more than 0.")
+        check_positive(self, "learning_rate", "adam_eps", "clip", "max_grad_norm")
         for name in ("discount", "gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} = {getattr(self, name)}, but it must be 0 to 1.")
 
 
-Acting = Literal["filtered-boltzmann", "filtered-greedy", "boltzmann", "actor", "actor-greedy"]
-"""How actions follow from a network's logits and Q: see `acting.py`."""
-
-
 @dataclass(frozen=True)
 class BCQConfig:
-    """Hyper-parameters of the offline stage; the defaults are the paper's, and the released code's where it is silent.
+    """Batch-constrained Q-learning; the defaults are the paper's, and the released code's where it is silent."""
 
-    The names stand beside PPO's on the command line, so they say which stage they belong to.
-    """
-
-    replay_size: int = 100_000
-    """Transitions kept of each task: the last ones of its online stage."""
-    offline_epochs: int = 10
+    epochs: int = 10
     """Passes over the kept transitions of every task that shares a module with the new one."""
-    offline_batch: int = 256
+    batch: int = 256
     """Samples of each of those tasks in a gradient step."""
-    offline_learning_rate: float = 1e-3
-    """Adam's step size offline."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
     target_period: int = 1000
     """Gradient steps between two copies of the critic to the target network."""
     td_weight: float = 1e-3
@@ -92,17 +81,14 @@ class BCQConfig:
     """Tau: an action is likely if its probability is more than this share of the likeliest one's."""
     bootstrap: Literal["constrained", "released"] = "constrained"
     """Next action in the critic's target: the best likely one (paper), or the best of all (released code)."""
+    bootstrap_truncated: bool = False
+    """Let the value of its last state stand for what a time limit cut off; the authors treat it as an end."""
     acting: Acting = "filtered-boltzmann"
-    """How to act after the offline stage; unfiltered Boltzmann sampling, the paper's words, is near random."""
+    """How to act after the offline phase; unfiltered Boltzmann sampling, the paper's words, is near random."""
 
     def __post_init__(self) -> None:
-        for name in ("replay_size", "offline_batch", "target_period"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} = {getattr(self, name)}, but it must be at least 1.")
-        for name in ("offline_epochs", "td_weight", "likelihood_weight", "logit_weight"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} = {getattr(self, name)}, but it must be 0 or more.")
-        if not self.offline_learning_rate > 0:
-            raise InputError(f"offline_learning_rate = {self.offline_learning_rate}, but it must be more than 0.")
+        check_at_least(self, 1, "batch", "target_period")
+        check_at_least(self, 0, "epochs", "td_weight", "likelihood_weight", "logit_weight")
+        check_positive(self, "learning_rate")
         if not 0 <= self.threshold < 1:
             raise InputError(f"threshold = {self.threshold}, but it must be at least 0 and less than 1.")

@@ -1,10 +1,10 @@
 """The mathematics of the learners: arrays in, arrays out; no network, environment or config."""
 
-import math
-
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, UInt8
+from jaxtyping import Array, Float
+
+from modlife.policies.distributions import chosen, likely
 
 
 def gae(
@@ -30,17 +30,6 @@ def gae(
     return jax.lax.scan(back, jnp.float32(0), (delta, discount * lam), reverse=True)[1]
 
 
-def log_softmax(logits: Float[Array, "A B"]) -> Float[Array, "A B"]:
-    """Log-probabilities of actions, the batch last."""
-    return jax.nn.log_softmax(logits, axis=0)
-
-
-def chosen(table: Float[Array, "A B"], action: Int[Array, " B"] | UInt8[Array, " B"]) -> Float[Array, " B"]:
-    """What a table says of the action taken. A masked sum: on a CPU cheaper than a gather, and its gradient too."""
-    hot = jax.nn.one_hot(action, table.shape[0], axis=0)
-    return (table * hot).sum(axis=0)
-
-
 def surrogate(
     log_prob: Float[Array, " B"], old_log_prob: Float[Array, " B"], advantage: Float[Array, " B"], *, clip: float
 ) -> Float[Array, ""]:
@@ -61,24 +50,6 @@ def clipped_value_loss(
     """
     near = old_value + jnp.clip(value - old_value, -clip, clip)
     return jnp.maximum((value - target) ** 2, (near - target) ** 2).mean()
-
-
-def entropy(log_probs: Float[Array, "A B"]) -> Float[Array, ""]:
-    """Mean entropy of the policies of a batch: -Σₐ π(a) log π(a)."""
-    return -(jnp.exp(log_probs) * log_probs).sum(axis=0).mean()
-
-
-def sample(log_probs: Float[Array, "A B"], uniform: Float[Array, " B"]) -> Int[Array, " B"]:
-    """An action per column, drawn with one uniform number in [0, 1) each: the inverse of the distribution function."""
-    below = jnp.cumsum(jnp.exp(log_probs), axis=0)[:-1] <= uniform[None]
-    return below.sum(axis=0, dtype=jnp.int32)
-
-
-def likely(log_probs: Float[Array, "A B"], *, threshold: float) -> Bool[Array, "A B"]:
-    """Actions whose probability is more than a share of the likeliest one's: π(a|s) > τ max π(·|s)."""
-    if threshold == 0:
-        return jnp.ones_like(log_probs, bool)
-    return log_probs - log_probs.max(axis=0, keepdims=True) > math.log(threshold)
 
 
 def bcq_target(

@@ -10,21 +10,23 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
-from modlife.domains.env import Environment, PRNGKey, Pytree
+from modlife.domains.env import Environment, PRNGKey
 from modlife.errors import InputError
 from modlife.learners import losses, rollout
 from modlife.learners.config import PPOConfig
-from modlife.learners.devices import ALL, SECOND, THIRD, Devices
-from modlife.learners.replay import Transition
+from modlife.learners.minibatches import shuffle
+from modlife.learners.replay import Experience, Transition
 from modlife.learners.rollout import Actors, Rollout
-from modlife.policies.networks import Network
+from modlife.learners.sharding import ALL, SECOND, THIRD, Devices, specs_of
+from modlife.policies.modular import Network
+from modlife.types import Pytree
 
 
 class Batch(eqx.Module):
     """Samples to learn from; axes [task, sample, ...]."""
 
     observation: Pytree
-    action: Int[Array, "*n"]
+    action: Int[Array, "*n"] | Float[Array, "*n A"]
     log_prob: Float[Array, "*n"]
     value: Float[Array, "*n"]
     advantage: Float[Array, "*n"]
@@ -43,7 +45,8 @@ class LearnerState(eqx.Module):
     updates: Int[Array, ""]
 
 
-STATE = LearnerState(ALL, ALL, SECOND, ALL, ALL)  # pyright: ignore[reportArgumentType]  # specs in place of arrays
+STATE = specs_of(LearnerState, params=ALL, opt_state=ALL, actors=SECOND, structures=ALL, updates=ALL)
+"""How a learner lies on devices: environments in shares, all else everywhere."""
 
 
 class Progress(eqx.Module):
@@ -70,6 +73,8 @@ class PPO:
     network: Network
     config: PPOConfig
     devices: int = 1
+    keeps_reached: bool = False
+    """Whether what happened tells what was seen before restarts."""
 
     def __post_init__(self) -> None:
         if self.config.envs % self.devices or self.config.minibatch % self.devices:
@@ -99,7 +104,7 @@ class PPO:
         actors = jax.vmap(lambda task, key: begin(task, key=key))(tasks, jax.random.split(key, len(tasks)))
         return LearnerState(params, self.optimiser.init(params), actors, structures, jnp.int32(0))
 
-    def update(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Transition, Progress]:
+    def update(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Experience, Progress]:
         """Collects from every task, then learns from it; also returns what happened, axes [task, time, env, ...]."""
         key_collect, *key_epochs = jax.random.split(key, 1 + self.config.epochs)
         state, batch, happened, progress = self.collect(state, key=key_collect)
@@ -108,7 +113,7 @@ class PPO:
         return state, happened, progress
 
     @partial(jax.jit, static_argnums=0)
-    def collect(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Batch, Transition, Progress]:
+    def collect(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Batch, Experience, Progress]:
         """Acts in all tasks, one after the other in one program, and estimates advantages."""
         outputs = (STATE, SECOND, THIRD, ALL)
         return self.share.run(self.collect_share, (STATE, ALL), outputs)(state, key)
@@ -118,10 +123,10 @@ class PPO:
         """One pass over the data in random minibatches, each with the same number of samples from every task."""
         return self.share.run(self.epoch_share, (STATE, SECOND, ALL), STATE)(state, batch, key)
 
-    def collect_share(self, state: LearnerState, key: PRNGKey) -> tuple[LearnerState, Batch, Transition, Progress]:
+    def collect_share(self, state: LearnerState, key: PRNGKey) -> tuple[LearnerState, Batch, Experience, Progress]:
         """One device's part of `collect`."""
 
-        def one(task: tuple[Actors, Int[Array, " F"], PRNGKey]) -> tuple[Actors, Batch, Transition, Totals]:
+        def one(task: tuple[Actors, Int[Array, " F"], PRNGKey]) -> tuple[Actors, Batch, Experience, Totals]:
             actors, structure, key = task
             policy = self.network.pick(state.params, structure)
             actors, data, last_value = rollout.collect(
@@ -131,10 +136,10 @@ class PPO:
                 actors,
                 steps=self.config.length,
                 final_values=self.config.bootstrap_truncated,
+                reached=self.keeps_reached,
                 key=key,
             )
-            happened = Transition(data.observation, data.action, data.outcome.reward, data.ended)
-            return actors, self.batch(data, last_value), happened, totals_of(data)
+            return actors, self.batch(data, last_value), experience_of(data), totals_of(data)
 
         keys = jax.random.split(self.share.own_key(key), len(state.structures))
         actors, batch, happened, totals = jax.lax.map(one, (state.actors, state.structures, keys))
@@ -159,7 +164,7 @@ class PPO:
 
     def epoch_share(self, state: LearnerState, batch: Batch, key: PRNGKey) -> LearnerState:
         """One device's part of `epoch`."""
-        tasks, samples = batch.action.shape
+        tasks, samples = batch.log_prob.shape
         keys = jax.random.split(self.share.own_key(key), tasks)
         order = jax.vmap(lambda key: shuffle(samples, key=key))(keys)
         pieces = jnp.moveaxis(order.reshape(tasks, -1, self.config.minibatch // self.devices), 1, 0)
@@ -191,19 +196,21 @@ class PPO:
         """Surrogate + value loss - entropy bonus on samples of one task."""
         config = self.config
         output = self.network(self.network.pick(params, structure), self.env.parts(batch.observation))
-        log_probs = losses.log_softmax(output.logits)
-        log_prob = losses.chosen(log_probs, batch.action)
+        says = output.distribution
+        log_prob = says.log_prob(batch.action)
         advantage = batch.advantage
         if config.normalise_advantages:
             advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
         policy = losses.surrogate(log_prob, batch.log_prob, advantage, clip=config.clip)
         value = losses.clipped_value_loss(output.value, batch.value, batch.target, clip=config.clip)
-        return policy + config.value_weight * value - config.entropy_weight * losses.entropy(log_probs)
+        return policy + config.value_weight * value - config.entropy_weight * says.entropy()
 
 
-def shuffle(count: int, *, key: PRNGKey) -> Int[Array, " count"]:
-    """The numbers below `count` in random order: one sort, where `jax.random.permutation` makes two."""
-    return jnp.argsort(jax.random.bits(key, (count,)))
+def experience_of(data: Rollout) -> Experience:
+    """What happened in a rollout."""
+    outcome = data.outcome
+    transitions = Transition(data.observation, data.action, outcome.reward, outcome.terminated, outcome.truncated)
+    return Experience(transitions, data.reached)
 
 
 class Totals(eqx.Module):

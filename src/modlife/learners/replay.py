@@ -1,7 +1,8 @@
 """What an agent keeps of a task: its last transitions, as rows of 32-bit words.
 
-A row holds an observation, the action taken, the reward, and whether the episode ended. The next observation is that
-of the next row in time, so each is kept once. One row of the 2-D world has 56 bytes. Words can be gathered with the
+A row holds an observation, the action taken, the reward, and how the episode ended, if it did. The next observation is
+that of the next row in time, so each is kept once; except where a time limit cut an episode off: if asked for, what was
+seen there stands in rows behind the others. One row of the 2-D world has 56 bytes. Words can be gathered with the
 batch last, as networks want it, at half the cost of bytes (`docs/performance.md`).
 """
 
@@ -14,20 +15,53 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, UInt8, UInt32
+from jaxtyping import Array, Bool, Float, Int, Integer, UInt8, UInt32
 
-from modlife.domains.env import Environment, Pytree
-from modlife.domains.graph import Continuous
+from modlife.domains.env import Environment, PRNGKey
+from modlife.domains.graph import Continuous, Discrete
+from modlife.types import Pytree
 
 
 class Transition(eqx.Module):
     """One step, or arrays of them."""
 
     observation: Pytree
-    action: Array
+    action: Integer[Array, "*batch"] | Float[Array, "*batch A"]
     reward: Float[Array, "*batch"]
-    ended: Bool[Array, "*batch"]
-    """Nothing of the same episode comes after: it terminated, or the time limit cut it off."""
+    terminated: Bool[Array, "*batch"]
+    truncated: Bool[Array, "*batch"]
+
+    @property
+    def ended(self) -> Bool[Array, "*batch"]:
+        """Nothing of the same episode comes after."""
+        return self.terminated | self.truncated
+
+
+class Experience(eqx.Module):
+    """Transitions in the order of time, and what was seen after each before any restart, where it is kept."""
+
+    transitions: Transition
+    reached: Pytree
+    """Observations; or None."""
+
+
+class Replay(eqx.Module):
+    """The last transitions of one task."""
+
+    rows: UInt32[np.ndarray, "time E W"]
+    """Packed transitions; then a row that only holds what was seen last; then what time limits cut off (`final`)."""
+    times: int = eqx.field(static=True)
+    """Time steps of transitions."""
+
+    @property
+    def last(self) -> UInt32[np.ndarray, "E W"]:
+        """The row after the last transition."""
+        return self.rows[self.times]
+
+    @property
+    def finals(self) -> UInt32[np.ndarray, "final E W"]:
+        """In each environment's column, what was seen where time limits cut its episodes off, in their order."""
+        return self.rows[self.times + 1 :]
 
 
 WORD = 4
@@ -36,7 +70,10 @@ WORD = 4
 
 @dataclass(frozen=True)
 class Packing:
-    """How a domain's transitions lie in words: the shape and kept dtype of each array, in order."""
+    """How a domain's transitions lie in words: the shape and kept dtype of each array, in order.
+
+    Single yes-or-no values share bytes, a bit each, behind everything else.
+    """
 
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
@@ -45,35 +82,40 @@ class Packing:
     @staticmethod
     @cache
     def of(env: Environment) -> "Packing":
-        """The packing of a domain's transitions; a discrete action takes one byte."""
-        task = jnp.zeros(len(env.graph.factors), jnp.int32)
-        observation = jax.eval_shape(lambda key: env.observe(env.reset(task, key=key)), jax.random.key(0))
-        actions = env.graph.actions
-        shape: Any = jax.ShapeDtypeStruct  # in place of an array
-        action = shape((actions.size,), np.float32) if isinstance(actions, Continuous) else shape((), np.uint8)
-        fields = Transition(observation, action, shape((), np.float32), shape((), np.bool_))
-        leaves, structure = jax.tree.flatten(fields)
+        """The packing of a domain's transitions; a discrete action takes as few bytes as hold every action."""
+        leaves, structure = jax.tree.flatten(blank(env))
         return Packing(tuple(leaf.shape for leaf in leaves), tuple(leaf.dtype.name for leaf in leaves), structure)
 
     @property
+    def is_flag(self) -> tuple[bool, ...]:
+        """Which arrays take a bit."""
+        return tuple(s == () and d == "bool" for s, d in zip(self.shapes, self.dtypes, strict=True))
+
+    @property
     def sizes(self) -> tuple[int, ...]:
-        """Bytes that each array takes in a row."""
-        return tuple(math.prod(s) * np.dtype(d).itemsize for s, d in zip(self.shapes, self.dtypes, strict=True))
+        """Bytes that each array takes in a row by itself."""
+        kinds = zip(self.shapes, self.dtypes, self.is_flag, strict=True)
+        return tuple(0 if flag else math.prod(s) * np.dtype(d).itemsize for s, d, flag in kinds)
 
     @property
     def words(self) -> int:
         """Words in a row."""
-        return -(-sum(self.sizes) // WORD)
+        return -(-(sum(self.sizes) + -(-sum(self.is_flag) // 8)) // WORD)
 
     @partial(jax.jit, static_argnums=0)
     def pack(self, transitions: Transition) -> UInt32[Array, "*batch W"]:
         """Transitions with any leading axes, as rows."""
-        batch = transitions.reward.shape
+        batch, leaves = transitions.reward.shape, jax.tree.leaves(transitions)
         parts = [
             as_bytes(leaf.astype(dtype)).reshape(*batch, size)
-            for leaf, dtype, size in zip(jax.tree.leaves(transitions), self.dtypes, self.sizes, strict=True)
+            for leaf, dtype, size in zip(leaves, self.dtypes, self.sizes, strict=True)
+            if size
         ]
-        parts.append(jnp.zeros((*batch, self.words * WORD - sum(self.sizes)), jnp.uint8))
+        flags = [leaf.astype(jnp.uint8) for leaf, flag in zip(leaves, self.is_flag, strict=True) if flag]
+        for start in range(0, len(flags), 8):
+            shifted = [flag << n for n, flag in enumerate(flags[start : start + 8])]
+            parts.append(jnp.stack(shifted, axis=-1).sum(axis=-1, keepdims=True, dtype=jnp.uint8))
+        parts.append(jnp.zeros((*batch, self.words * WORD - sum(part.shape[-1] for part in parts)), jnp.uint8))
         rows = jnp.concatenate(parts, axis=-1).reshape(*batch, self.words, WORD)
         return jax.lax.bitcast_convert_type(rows, jnp.uint32)
 
@@ -81,11 +123,40 @@ class Packing:
         """Rows as transitions, batch first. Bytes are shifted out of words so that the batch may lie last in memory."""
         shifts = jnp.arange(0, 8 * WORD, 8, dtype=jnp.uint32)  # the lowest byte of a word comes first
         last = (rows.T[:, None, :] >> shifts[None, :, None]).astype(jnp.uint8).reshape(self.words * WORD, -1)
-        leaves, start = [], 0
-        for shape, dtype, size in zip(self.shapes, self.dtypes, self.sizes, strict=True):
-            leaves.append(from_bytes(last[start : start + size], shape, dtype))
-            start += size
+        leaves, start, flags, bit = [], 0, sum(self.sizes), 0
+        for shape, dtype, size, flag in zip(self.shapes, self.dtypes, self.sizes, self.is_flag, strict=True):
+            if flag:
+                leaves.append((last[flags + bit // 8] >> jnp.uint8(bit % 8)) & jnp.uint8(1) != 0)
+                bit += 1
+            else:
+                leaves.append(from_bytes(last[start : start + size], shape, dtype))
+                start += size
         return jax.tree.unflatten(self.structure, leaves)
+
+    def seen(self, env: Environment, observations: Pytree) -> UInt32[Array, "*batch W"]:
+        """Rows that only hold observations, with any leading axes."""
+        one = blank(env)
+        batch = jax.tree.leaves(observations)[0].shape[: -len(jax.tree.leaves(one.observation)[0].shape) or None]
+        rest = jax.tree.map(lambda leaf: jnp.zeros((*batch, *leaf.shape), leaf.dtype), one)
+        return self.pack(eqx.tree_at(lambda t: t.observation, rest, observations))
+
+
+def blank(env: Environment) -> Transition:
+    """The shapes and kept dtypes of one transition."""
+    task = jnp.zeros(len(env.graph.factors), jnp.int32)
+
+    def made_up(key: PRNGKey) -> Transition:
+        no = jnp.zeros((), bool)
+        return Transition(env.observe(env.reset(task, key=key)), no_action(env.graph.actions), jnp.float32(0), no, no)
+
+    return jax.eval_shape(made_up, jax.random.key(0))
+
+
+def no_action(actions: Discrete | Continuous) -> Integer[Array, ""] | Float[Array, " A"]:
+    """A zero of the shape and dtype in which actions are kept."""
+    if isinstance(actions, Continuous):
+        return jnp.zeros(actions.size)
+    return jnp.zeros((), np.min_scalar_type(actions.size - 1))
 
 
 def as_bytes(x: Array) -> Array:
@@ -96,12 +167,33 @@ def as_bytes(x: Array) -> Array:
 def from_bytes(x: UInt8[Array, "bytes B"], shape: tuple[int, ...], dtype: str) -> Array:
     """Arrays of a shape, batch first, from their bytes, batch last."""
     if dtype == "bool":
-        x, dtype = x != 0, "uint8"
+        return jnp.moveaxis((x != 0).reshape(*shape, -1), -1, 0)
     if np.dtype(dtype).itemsize == 1:
         return jnp.moveaxis(x.reshape(*shape, -1), -1, 0)  # one transposition, so that the next one undoes it
     return jax.lax.bitcast_convert_type(x.T.reshape(-1, *shape, np.dtype(dtype).itemsize), dtype)
 
 
-def last_rows(pieces: tuple[Array, ...], after: Array, *, keep: int) -> np.ndarray:
-    """The last `keep` time steps of consecutive pieces [time, env, word], and the row after them."""
-    return np.concatenate([np.asarray(piece) for piece in (*pieces, after[None])])[-keep - 1 :]
+def with_finals(
+    rows: UInt32[np.ndarray, "T E W"],
+    last: UInt32[np.ndarray, "E W"],
+    reached: UInt32[np.ndarray, "T E W"],
+    truncated: Bool[np.ndarray, "T E"],
+) -> Replay:
+    """Replay of transitions, what was seen last, and of what came after each transition what a time limit cut off."""
+    most = int(truncated.sum(axis=0).max(initial=0))
+    finals = np.zeros((most, *rows.shape[1:]), np.uint32)
+    for env in range(rows.shape[1]):
+        cut = reached[truncated[:, env], env]
+        finals[: len(cut), env] = cut
+    return Replay(np.concatenate([rows, last[None], finals]), len(rows))
+
+
+def following(truncated: Bool[np.ndarray, "T E"], *, shares: int) -> Int[np.ndarray, "T E"]:
+    """For each transition of a replay with finals, the place of the row that holds what was seen after it.
+
+    Places count over time and environments, within each of the shares that the environments are divided into.
+    """
+    times, envs = truncated.shape
+    row = np.where(truncated, times + np.cumsum(truncated, axis=0), 1 + np.arange(times)[:, None])
+    width = envs // shares
+    return (row * width + np.arange(envs) % width).astype(np.int32)

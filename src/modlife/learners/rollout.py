@@ -5,10 +5,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from modlife.domains.env import Environment, Outcome, PRNGKey, Pytree, step_batch
-from modlife.learners import distributions
-from modlife.learners.acting import Rule
-from modlife.policies.networks import GaussianNetwork, Network
+from modlife.domains.env import Environment, Outcome, PRNGKey, step_batch
+from modlife.policies import distributions
+from modlife.policies.acting import Rule
+from modlife.policies.modular import Network
+from modlife.types import Pytree
 
 ACTOR = Rule("actor")
 """How experience is collected."""
@@ -23,6 +24,8 @@ class Rollout(eqx.Module):
     value: Float[Array, "*T E"]
     final_value: Float[Array, "*T E"]
     """Value of the state in which a time limit cut the episode off, before the restart; 0 elsewhere."""
+    reached: Pytree
+    """What is seen where the action led to, before any restart; None where nobody asked for it."""
     outcome: Outcome
     episode_return: Float[Array, "*T E"]
     """Sum of rewards of the episode up to and including this step."""
@@ -49,17 +52,18 @@ def start(env: Environment, task: Int[Array, " F"], *, count: int, key: PRNGKey)
 
 def collect(
     env: Environment,
-    network: Network | GaussianNetwork,
+    network: Network,
     policy: Pytree,
     actors: Actors,
     *,
     steps: int,
     final_values: bool,
+    reached: bool = False,
     key: PRNGKey,
 ) -> tuple[Actors, Rollout, Float[Array, " E"]]:
     """Acts for some steps, by sampling; also returns the value of the states reached at the end.
 
-    `final_values` asks for the values of states that a time limit cut off, which cost a further pass.
+    `final_values` asks for the values of states that a time limit cut off, `reached` for what is seen before restarts.
     """
     key_act, key_step = jax.random.split(key)
     noise = distributions.noise(env.graph.actions, (steps, actors.returns.shape[0]), key=key_act)
@@ -69,14 +73,16 @@ def collect(
         output = network(policy, env.parts(observation))
         policy_says = ACTOR(output)
         action = policy_says.sample(random[0])
-        states, outcome = step_batch(env, actors.states, action, key=random[1])
+        stepped = step_batch(env, actors.states, action, key=random[1])
+        outcome = stepped.outcomes
         returns = actors.returns + outcome.reward
-        ended = outcome.terminated | outcome.truncated
         final = jnp.zeros_like(returns)
         if final_values:
-            final = values_if(outcome.truncated, env, network, policy, actors.states, action)
-        step = Rollout(observation, action, policy_says.log_prob(action), output.value, final, outcome, returns)
-        return Actors(states, jnp.where(ended, 0.0, returns)), step
+            final = values_if(outcome.truncated, env, network, policy, stepped.reached)
+        seen = jax.vmap(env.observe)(stepped.reached) if reached else None
+        log_prob = policy_says.log_prob(action)
+        step = Rollout(observation, action, log_prob, output.value, final, seen, outcome, returns)
+        return Actors(stepped.states, jnp.where(step.ended, 0.0, returns)), step
 
     actors, rollout = jax.lax.scan(act, actors, (noise, jax.random.split(key_step, steps)))
     last = network(policy, env.parts(jax.vmap(env.observe)(actors.states))).value
@@ -84,18 +90,12 @@ def collect(
 
 
 def values_if(
-    wanted: Bool[Array, " E"],
-    env: Environment,
-    network: Network | GaussianNetwork,
-    policy: Pytree,
-    states: Pytree,
-    action: Int[Array, " E"] | Float[Array, "E A"],
+    wanted: Bool[Array, " E"], env: Environment, network: Network, policy: Pytree, states: Pytree
 ) -> Float[Array, " E"]:
-    """Values of the states after an action, before any restart, where wanted; computed only if any is."""
+    """Values of states where wanted; computed only if any is."""
 
     def compute() -> Float[Array, " E"]:
-        after, _ = jax.vmap(env.step)(states, action)
-        value = network(policy, env.parts(jax.vmap(env.observe)(after))).value
+        value = network(policy, env.parts(jax.vmap(env.observe)(states))).value
         return jnp.where(wanted, value, 0.0)
 
     return jax.lax.cond(wanted.any(), compute, lambda: jnp.zeros(wanted.shape))
@@ -111,7 +111,7 @@ class Episodes(eqx.Module):
 
 def evaluate(
     env: Environment,
-    network: Network | GaussianNetwork,
+    network: Network,
     policy: Pytree,
     task: Int[Array, " F"],
     *,

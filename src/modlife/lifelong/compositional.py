@@ -1,42 +1,43 @@
-"""The paper's agent (Algorithm 1): find a structure, learn online on a copy, fold the new knowledge into the bank.
+"""The paper's agent: Lifelong Compositional RL, Algorithm 1.
 
-structure    fresh modules while there are any, then the given one or the best of all (`search`)
-online       PPO on a copy of the picked modules; the bank stays as it is, the data is kept
-offline      BCQ over every seen task that shares a module with this one; only this task's modules move
+loop
+t <- getTask();  T <- T + 1
+if T <= k:  steps <- 0;  s_d <- T for all d             // Initialize modules           `known`
+else:       s, steps <- discreteSearch()                // Find module combination      `ChooseStructure`
+while steps < onlineSteps:                              // Online exploration           `Explore`
+s, a, r, s' <- rollouts(π, iterSteps);  buffer[t].push(s, a, r, s')
+π, Q <- RLStep(s, a, r, s', π, Q);  steps <- steps + iterSteps
+if T > k:  M <- bckModules                              // The copy goes ...            `adopt`
+for i = 1 ... offlineSteps:                             // Off-line improvement         `Consolidate`
+for t = 1 ... seenTasks:  s, a, r, s' <- buffer[t].sample();  π, Q <- batch RL, only this task's modules
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 
-from modlife.domains.env import Environment, PRNGKey, Pytree
-from modlife.errors import InputError
-from modlife.learners.acting import Rule
-from modlife.learners.bcq import BCQ, BCQState
-from modlife.learners.config import BCQConfig, PPOConfig
-from modlife.learners.devices import Devices
-from modlife.learners.lessons import Reader
-from modlife.learners.ppo import PPO, LearnerState
-from modlife.learners.replay import Packing, Transition, last_rows
-from modlife.lifelong.evaluation import Evaluation, evaluate_tasks
-from modlife.lifelong.loop import AgentState, Chosen, Evaluated, Step, Structure, Work
-from modlife.lifelong.offline import consolidate
-from modlife.lifelong.online import begin_chain, chain_learner, one_by_one, update_count, updates
-from modlife.lifelong.search import search
-from modlife.policies.bank import bank_of_one, only_chain, pick, place
-from modlife.policies.networks import Modular
-from modlife.types import Task
-
-
-class Exploring(eqx.Module):
-    """The online phase between two updates."""
-
-    learner: LearnerState
-    pieces: tuple[jax.Array, ...]
-    """Rows of the last updates that replay will keep: [time, environment, word] each."""
+from modlife.domains.env import Environment, PRNGKey
+from modlife.learners.config import PPOConfig
+from modlife.learners.offline import Consolidator
+from modlife.learners.ppo import PPO
+from modlife.learners.replay import Packing
+from modlife.learners.replay_table import Layout
+from modlife.learners.sharding import Devices
+from modlife.lifelong.agent import AgentState, Phase, Reports
+from modlife.lifelong.agents import Plan
+from modlife.lifelong.consolidate import Consolidate
+from modlife.lifelong.evaluation import Judge, wrong_structures
+from modlife.lifelong.explore import Explore, Exploring, begin_chain, update_count
+from modlife.lifelong.reports import Chosen, Evaluated
+from modlife.lifelong.search import ChooseStructure
+from modlife.lifelong.settings import CONSOLIDATORS, SEARCHES
+from modlife.policies.acting import Rule
+from modlife.policies.bank import Bank, Chain
+from modlife.policies.modular import Modular, OnePolicy
+from modlife.registry import resolve
+from modlife.types import Pytree, Structure, Task
 
 
 @dataclass(frozen=True)
@@ -45,225 +46,192 @@ class Compositional:
 
     env: Environment
     network: Modular
-    ppo: PPOConfig
-    bcq: BCQConfig
+    ppo_config: PPOConfig
+    offline: Any
+    """The config of its consolidator."""
+    search: Any
+    """The config of its search for structures; None where it is told them."""
+    replay_size: int
     steps: int
-    capacity: int
-    """How many tasks there will be."""
-    searches: bool
-    """Whether it looks for structures, or is given them."""
-    search_episodes: int
     episodes: int
     """Episodes of its evaluations of a task before and after the online phase."""
     devices: int = 1
+    together: bool = False
+
+    def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
+        """Find a structure, explore on a copy of its modules, fold what was learnt into the bank."""
+        (task,) = tasks
+        key_structure, key_online, key_offline = jax.random.split(key, 3)
+        key_search, key_zero_shot, key_start = jax.random.split(key_structure, 3)
+        key_learn, key_evaluate = jax.random.split(key_online)
+        search = SEARCHES.of(self.search) if self.search else None
+
+        def known(state: AgentState) -> Chosen | None:
+            return self.known(state, task)
+
+        def start(state: AgentState) -> Any:
+            return begin_chain(self.ppo, state.params.pick(state.structures[-1]), task, key=key_start)
+
+        def finish(state: AgentState, work: Exploring) -> tuple[AgentState, Reports]:
+            kept = replace(state, memory=(*state.memory, explore.replay(work, explore.length(state))))
+            alone = self.judge.evaluate([task], [work.learner.params], key=key_evaluate)
+            return replace(kept, params=self.adopt(state, work.learner.params)), (Evaluated("online", alone),)
+
+        explore = Explore(self.ppo, self.steps, start, finish, key_learn, self.times)
+        return (
+            ChooseStructure(
+                task, self.judge, known, search and resolve(search.build)(self.search), key_search, key_zero_shot
+            ),
+            explore,
+            Consolidate(self.layout, self.consolidator, key_offline),
+        )
+
+    def known(self, state: AgentState, task: Task) -> Chosen | None:
+        """The structure of a new task where it needs no search: given, or fresh modules while there are any."""
+        if self.search is None:
+            return Chosen(self.env.graph.indices(task), "given")
+        number = len(state.met)
+        return Chosen((number,) * len(self.network.sizes), "fresh") if number < min(self.network.sizes) else None
+
+    def adopt(self, state: AgentState, trained: Chain) -> Bank:
+        """The bank with the trained modules in the place of those that no earlier task has used."""
+        *before, structure = state.structures
+        pairs = zip(state.params.pick(structure), trained, structure, strict=True)
+        used = [{other[depth] for other in before} for depth in range(len(structure))]
+        kept = tuple(old if n in known else new for (old, new, n), known in zip(pairs, used, strict=True))
+        return state.params.place(structure, kept)
+
+    # What the phases are made of
+
+    @property
+    def ppo(self) -> PPO:
+        """PPO on one chain of modules."""
+        return PPO(self.env, OnePolicy(self.network), self.ppo_config, self.devices, keeps_reached=self.keeps_finals)
+
+    @property
+    def judge(self) -> Judge:
+        """Evaluates as PPO acts."""
+        return Judge(self.env, self.network, Rule("actor"), self.episodes)
 
     @property
     def acting(self) -> Rule:
-        """By the critic, within what the actor finds likely."""
-        return Rule(self.bcq.acting, self.bcq.threshold)
-
-    def init(self, *, key: PRNGKey) -> AgentState:
-        """A bank of fresh modules."""
-        return AgentState(self.network.init(key=key), met=())
-
-    def learn(self, state: AgentState, stage: tuple[Task, ...], *, key: PRNGKey) -> Iterator[Step]:
-        """Learns each task of the stage in turn."""
-        return one_by_one(self.learn_one, state, stage, key=key)
-
-    def learn_one(self, state: AgentState, task: Task, *, key: PRNGKey) -> Iterator[Step]:
-        """Structure, online, offline; from wherever the state stands."""
-        key_structure, key_online, key_offline = jax.random.split(key, 3)
-        if state.work is None:
-            state, reports = self.choose(state, task, key=key_structure)
-            yield state, reports
-        for phase, learn, phase_key in (
-            ("online", self.online, key_online),
-            ("offline", self.offline, key_offline),
-        ):
-            if state.work is not None and state.work.phase == phase:
-                for step in learn(state, task, key=phase_key):
-                    state = step[0]
-                    yield step
-
-    # Structure
-
-    def choose(self, state: AgentState, task: Task, *, key: PRNGKey) -> Step:
-        """Settles the structure, evaluates the task with it before any learning, and begins the online phase."""
-        key_search, key_evaluate, key_start = jax.random.split(key, 3)
-        chosen = self.choice(state, task, key=key_search)
-        zero_shot = self.evaluate(state.params, task, chosen.structure, key=key_evaluate)
-        learner = begin_chain(self.learner, state.params, chosen.structure, task, key=key_start)
-        work = Work("online", 0, chosen.structure, chosen.steps, Exploring(learner, ()))
-        return replace(state, work=work), (chosen, Evaluated("zero-shot", zero_shot))
-
-    def choice(self, state: AgentState, task: Task, *, key: PRNGKey) -> Chosen:
-        """The structure of a new task."""
-        if not self.searches:
-            return Chosen(self.env.graph.indices(task), "given")
-        number = len(state.met)
-        if number < min(self.network.sizes):
-            return Chosen((number,) * len(self.network.sizes), "fresh")
-        indices = self.env.graph.indices(task)
-        return search(self.env, self.network, state.params, indices, episodes=self.search_episodes, key=key)
-
-    def structure(self, state: AgentState, task: Task) -> Structure:
-        """The structure a task was learnt with; for an unseen one, by the components its modules were made for."""
-        if task in state.met:
-            return state.structures[state.met.index(task)]
-        if not self.searches:
-            return self.env.graph.indices(task)
-        return self.expected_structure(state, task)
-
-    def expected_structure(self, state: AgentState, task: Task) -> Structure:
-        """For each factor, the first module that was first used for the task's component."""
-        found = expected_or_none(self, state, task)
-        if found is None:
-            raise InputError(f"No module was made for some component of '{task}', so it has no structure yet.")
-        return found
-
-    # Online
+        """As its consolidator says."""
+        return resolve(CONSOLIDATORS.of(self.offline).acting)(self.offline)
 
     @property
-    def learner(self) -> PPO:
-        """PPO on one chain of modules."""
-        return chain_learner(self.env, self.network, self.ppo, self.devices)
+    def keeps_finals(self) -> bool:
+        """Whether replay tells what time limits cut off."""
+        asks = CONSOLIDATORS.of(self.offline).keeps_finals
+        return bool(asks and resolve(asks)(self.offline))
 
     @property
     def times(self) -> int:
         """Time steps that replay keeps of a task."""
-        most = update_count(self.learner, self.steps) * self.ppo.batch
-        return max(1, min(self.bcq.replay_size, most) // self.ppo.envs)
+        most = update_count(self.ppo, self.steps) * self.ppo_config.batch
+        return max(1, min(self.replay_size, most) // self.ppo_config.envs)
 
-    def first_kept(self, spent: int) -> int:
-        """The number of the first update whose transitions replay keeps."""
-        return max(0, update_count(self.learner, self.steps - spent) - -(-self.times // self.ppo.length))
+    def layout(self, room: int) -> Layout:
+        """Tables of replay with room for so many tasks."""
+        devices = Devices(self.devices)
+        return Layout(self.env, self.network, room, self.times, self.ppo_config.envs, self.keeps_finals, devices)
 
-    def online(self, state: AgentState, task: Task, *, key: PRNGKey) -> Iterator[Step]:
-        """PPO updates; the bank in the state does not change until the phase ends."""
-        key_learn, key_evaluate = jax.random.split(key)
-        work = state.work
-        assert work is not None
-        packing, pieces = Packing.of(self.env), work.data.pieces
-        first, last = self.first_kept(work.spent), update_count(self.learner, self.steps - work.spent)
-        learning = updates(
-            self.learner, work.data.learner, done=work.number, steps=self.steps, key=key_learn, spent=work.spent
-        )
-        for number, (learner, happened, curve) in enumerate(learning, start=work.number + 1):
-            if number > first:
-                pieces = (*pieces, packing.pack(happened)[0])
-            if number < last:
-                state = replace(state, work=replace(work, number=number, data=Exploring(learner, pieces)))
-                yield state, (curve,)
-            else:
-                trained = only_chain(learner.params)
-                alone = self.evaluate(bank_of_one(trained), task, (0,) * len(work.structure), key=key_evaluate)
-                yield self.end_online(state, Exploring(learner, pieces)), (curve, Evaluated("online", alone))
+    def consolidator(self, layout: Layout) -> Consolidator:
+        """How to learn offline."""
+        return resolve(CONSOLIDATORS.of(self.offline).build)(layout, self.offline, self.ppo_config.discount)
 
-    def end_online(self, state: AgentState, exploring: Exploring) -> AgentState:
-        """Keeps the data, lets fresh modules into the bank, and begins the offline phase."""
-        work, learner = state.work, exploring.learner
-        assert work is not None
-        after = self.observed(learner)
-        rows = last_rows(exploring.pieces, Packing.of(self.env).pack(after), keep=self.times)
-        bank = self.adopt(state, only_chain(learner.params))
-        begun = self.consolidator.init(bank, jnp.array(work.structure))
-        work = Work("offline", 0, work.structure, work.spent, begun)
-        return replace(state, params=bank, memory=(*state.memory, rows), work=work)
+    # What it knows
 
-    def observed(self, learner: LearnerState) -> Transition:
-        """What the environments show now, in the form of transitions that were not made; axis [environment]."""
-        observation = observe_all(self.env, jax.tree.map(lambda leaf: leaf[0], learner.actors.states))
-        nothing = jnp.zeros(self.ppo.envs)
-        return Transition(observation, nothing.astype(jnp.uint8), nothing, nothing.astype(bool))
+    def init(self, *, key: PRNGKey) -> AgentState:
+        """A bank of fresh modules."""
+        return AgentState(self.network.init(key=key))
 
-    def adopt(self, state: AgentState, trained: tuple) -> tuple:
-        """The bank with the trained modules in the place of those that no earlier task has used."""
-        assert state.work is not None
-        structure = state.work.structure
-        old = pick(state.params, jnp.array(structure))
-        used = [{other[depth] for other in state.structures} for depth in range(len(structure))]
-        kept = tuple(
-            before if module in known else after
-            for before, after, module, known in zip(old, trained, structure, used, strict=True)
-        )
-        return place(state.params, jnp.array(structure), kept)
+    def grow(self, state: AgentState, *, key: PRNGKey) -> AgentState:
+        """Nothing in it depends on how many tasks there will be."""
+        return state
 
-    # Offline
+    def problem(self, state: AgentState) -> str | None:
+        """Structures are of this bank, and replay is of as many tasks, and as large, as it can be."""
+        facts, explored = state.facts, len(state.met) + (state.facts.phase == "offline")
+        settled = len(state.met) + (facts.phase in ("online", "offline"))
+        if len(facts.structures) != settled or not all(self.in_bank(one) for one in facts.structures):
+            return "structures"
+        if not 0 <= facts.spent < self.steps or (facts.spent and facts.phase not in ("online", "offline")):
+            return "spent"
+        width = (self.ppo_config.envs, Packing.of(self.env).words)
+        rows = range(2, self.layout(1).extent[0] + 1)
+        fits = [one.rows.shape[1:] == width and len(one.rows) in rows for one in state.memory]
+        times = [1 <= one.times <= min(self.times, len(one.rows) - 1) for one in state.memory]
+        return None if len(state.memory) == explored and all(fits + times) else "memory"
 
-    @property
-    def consolidator(self) -> BCQ:
-        """BCQ on the modules of one task."""
-        reader = Reader(
-            self.env, self.network, self.capacity, self.times, envs=self.ppo.envs, devices=Devices(self.devices)
-        )
-        return BCQ(reader, self.bcq, self.ppo.discount)
+    def in_bank(self, structure: Structure) -> bool:
+        """Whether a structure names a module of each factor."""
+        sizes = self.network.sizes
+        return len(structure) == len(sizes) and all(0 <= n < size for n, size in zip(structure, sizes, strict=True))
 
-    def offline(self, state: AgentState, task: Task, *, key: PRNGKey) -> Iterator[Step]:
-        """Gradient steps on the data of all tasks concerned; the bank changes when the phase ends."""
-        work, bcq = state.work, self.consolidator
-        assert work is not None
-        if bcq.steps == 0:
-            yield self.end_offline(state, task, work.data), ()
-            return
-        structures = [*state.structures, work.structure]
-        pieces = consolidate(bcq, state.params, structures, state.memory, work.data, done=work.number, key=key)
-        for number, learner, reports in pieces:
-            if number < bcq.steps:
-                yield replace(state, work=replace(work, number=number, data=learner)), reports
-            else:
-                yield self.end_offline(state, task, learner), reports
+    def structure(self, state: AgentState, task: Task) -> Structure | None:
+        """The structure a task was learnt with; for an unseen one, by the components its modules were made for."""
+        if task in state.met:
+            return state.structures[state.met.index(task)]
+        return self.expected(state, task)
 
-    def end_offline(self, state: AgentState, task: Task, learner: BCQState) -> AgentState:
-        """The bank with the task's modules as they are now."""
-        assert state.work is not None
-        structure = state.work.structure
-        bank = place(state.params, jnp.array(structure), learner.own)
-        return AgentState(bank, (*state.met, task), (*state.structures, structure), state.memory)
+    def expected(self, state: AgentState, task: Task) -> Structure | None:
+        """For each factor, the first module that was first used for the task's component; None if there is none."""
+        if self.search is None:
+            return self.env.graph.indices(task)
+        owners, found = module_components(state), []
+        for depth, component in enumerate(task.components):
+            modules = [module for (at, module), owner in owners.items() if at == depth and owner == component]
+            if not modules:
+                return None
+            found.append(min(modules))
+        return tuple(found)
 
-    # Either
+    def policy(self, state: AgentState, task: Task) -> Pytree | None:
+        """The chain of the task's structure."""
+        structure = self.structure(state, task)
+        return None if structure is None else state.params.pick(structure)
 
-    def evaluate(self, bank: Pytree, task: Task, structure: Structure, *, key: PRNGKey) -> Evaluation:
-        """One task with modules of a bank, acting as PPO does."""
-        sizes = tuple(jax.tree.leaves(factor)[0].shape[0] for factor in bank)
-        network = Modular(self.network.graph, sizes, self.network.critic)
-        return evaluate_tasks(
-            self.env, network, bank, [task], [structure], episodes=self.episodes, rule=Rule("actor"), key=key
-        )
+    def wrong_policies(self, state: AgentState, task: Task, factor: int) -> Sequence[Pytree]:
+        """With each other module of the factor."""
+        structure = self.structure(state, task)
+        assert structure is not None
+        return [state.params.pick(wrong) for wrong in wrong_structures(structure, factor, self.network.sizes[factor])]
 
-    def blank(self, state: AgentState, work: Work, stage: tuple[Task, ...]) -> Pytree:
-        """Shapes of the learner of either phase."""
-        if work.phase == "offline":
-            return jax.eval_shape(lambda bank: self.consolidator.init(bank, jnp.array(work.structure)), state.params)
-        kept = max(0, work.number - self.first_kept(work.spent))
-        extent = (self.ppo.length, self.ppo.envs, Packing.of(self.env).words)
-
-        def exploring(key: PRNGKey) -> Exploring:
-            learner = begin_chain(self.learner, state.params, work.structure, stage[0], key=key)
-            return Exploring(learner, (jnp.zeros(extent, jnp.uint32),) * kept)
-
-        return jax.eval_shape(exploring, jax.random.key(0))
-
-
-observe_all = jax.jit(lambda env, states: jax.vmap(env.observe)(states), static_argnums=0)
+    def about(self, state: AgentState, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Structures: those it uses, and those that the modules' first components suggest."""
+        return {
+            "structure": [self.structure(state, task) for task in tasks],
+            "expected": [self.expected(state, task) for task in tasks],
+        }
 
 
 def module_components(state: AgentState) -> dict[tuple[int, int], str]:
     """For (depth, module), the component of the first task that used the module."""
     owners: dict[tuple[int, int], str] = {}
-    for task, structure in zip(state.met, state.structures, strict=True):
+    for task, structure in zip(state.met, state.structures[: len(state.met)], strict=True):
         for depth, module in enumerate(structure):
             owners.setdefault((depth, module), task.components[depth])
     return owners
 
 
-def expected_or_none(agent: Compositional, state: AgentState, task: Task) -> Structure | None:
-    """The structure that the modules' first components suggest; None if there is no module for a component."""
-    if not agent.searches:
-        return agent.env.graph.indices(task)
-    owners, found = module_components(state), []
-    for depth, component in enumerate(task.components):
-        modules = [module for (at, module), owner in owners.items() if at == depth and owner == component]
-        if not modules:
-            return None
-        found.append(min(modules))
-    return tuple(found)
+def told(plan: Plan) -> Compositional:
+    """The agent that is told structures: a module for each component."""
+    settings, graph = plan.settings, plan.env.graph
+    return compositional(plan, graph.shape, settings.offline, None)
+
+
+def searching(plan: Plan) -> Compositional:
+    """The agent that searches for structures."""
+    settings, graph = plan.settings, plan.env.graph
+    return compositional(plan, (settings.module_count(graph),) * len(graph.factors), settings.offline, settings.search)
+
+
+def compositional(plan: Plan, sizes: tuple[int, ...], offline: Any, search: Any) -> Compositional:
+    """Either."""
+    network = Modular.with_q(plan.env.graph, sizes, plan.modules)
+    settings = plan.settings
+    agent = Compositional(
+        plan.env, network, settings.ppo, offline, search, settings.replay_size, plan.steps, plan.episodes, plan.devices
+    )
+    agent.consolidator(agent.layout(1))  # says at once what cannot be learnt so
+    return agent

@@ -1,19 +1,23 @@
 """Multi-task learning (MTL): all tasks of a stage at once, the structure of every task given."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from modlife.domains.env import Environment, PRNGKey, Pytree
-from modlife.learners.acting import Rule
+from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.config import PPOConfig
-from modlife.learners.ppo import PPO, LearnerState
-from modlife.lifelong.loop import AgentState, Step, Structure, Work
-from modlife.lifelong.online import update_count, updates
-from modlife.policies.networks import Chained, Modular, Monolithic
-from modlife.types import Task
+from modlife.learners.ppo import PPO
+from modlife.lifelong.agent import AgentState, Phase, Reports
+from modlife.lifelong.agents import Plan
+from modlife.lifelong.evaluation import wrong_structures
+from modlife.lifelong.explore import Explore, Exploring
+from modlife.lifelong.single_task import nothing_but_params
+from modlife.policies.acting import Rule
+from modlife.policies.modular import Modular, Monolithic
+from modlife.types import Pytree, Task
 
 
 @dataclass(frozen=True)
@@ -21,50 +25,78 @@ class MultiTask:
     """PPO on the mean loss of all tasks. The network makes the difference: modular, chained or monolithic."""
 
     env: Environment
-    network: Modular | Chained | Monolithic
-    ppo: PPOConfig
+    network: Modular | Monolithic
+    ppo_config: PPOConfig
     steps: int
     devices: int = 1
+    together: bool = True
 
     @property
     def acting(self) -> Rule:
         """As PPO acts."""
         return Rule("actor")
 
+    @property
+    def ppo(self) -> PPO:
+        """PPO over all tasks of a stage."""
+        return PPO(self.env, self.network, self.ppo_config, self.devices)
+
     def init(self, *, key: PRNGKey) -> AgentState:
         """A fresh network."""
-        return AgentState(self.network.init(key=key), met=())
+        return AgentState(self.network.init(key=key))
 
-    def learn(self, state: AgentState, stage: tuple[Task, ...], *, key: PRNGKey) -> Iterator[Step]:
+    def grow(self, state: AgentState, *, key: PRNGKey) -> AgentState:
+        """Nothing in it depends on how many tasks there will be."""
+        return state
+
+    def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
         """Updates with data of every task of the stage, each with its own environments."""
-        if set(stage) <= set(state.met):
-            return
         key_init, key_learn = jax.random.split(key)
-        ppo = self.learner
-        work = state.work or Work("online", 0, (), 0, self.begin(state.params, stage, key=key_init))
-        last = update_count(ppo, self.steps)
-        learning = updates(ppo, work.data, done=work.number, steps=self.steps, key=key_learn)
-        for number, (learner, _, curve) in enumerate(learning, start=work.number + 1):
-            if number < last:
-                state = replace(state, work=Work("online", number, (), 0, learner))
-            else:
-                state = AgentState(learner.params, (*state.met, *stage))
-            yield state, (curve,)
+        indices = jnp.array([self.env.graph.indices(task) for task in tasks])
 
-    @property
-    def learner(self) -> PPO:
-        """PPO over all tasks of a stage."""
-        return PPO(self.env, self.network, self.ppo, self.devices)
+        def start(state: AgentState) -> Any:
+            return self.ppo.init(state.params, indices, indices, key=key_init)
 
-    def begin(self, params: Pytree, stage: tuple[Task, ...], *, key: PRNGKey) -> LearnerState:
-        """The learner at the start of a stage."""
-        tasks = jnp.array([self.env.graph.indices(task) for task in stage])
-        return self.learner.init(params, tasks, tasks, key=key)
+        def finish(state: AgentState, work: Exploring) -> tuple[AgentState, Reports]:
+            return replace(state, params=work.learner.params), ()
 
-    def blank(self, state: AgentState, work: Work, stage: tuple[Task, ...]) -> Pytree:
-        """A learner's shapes."""
-        return jax.eval_shape(lambda key: self.begin(state.params, stage, key=key), jax.random.key(0))
+        return (Explore(self.ppo, self.steps, start, finish, key_learn),)
 
-    def structure(self, state: AgentState, task: Task) -> Structure:
+    def problem(self, state: AgentState) -> str | None:
+        """It has no structures of its own, searches nothing and keeps no replay."""
+        return nothing_but_params(state)
+
+    def policy(self, state: AgentState, task: Task) -> Pytree | None:
         """Module i of a factor belongs to component i, for tasks learnt and for unseen combinations alike."""
-        return self.env.graph.indices(task)
+        return self.network.pick(state.params, jnp.array(self.env.graph.indices(task)))
+
+    def wrong_policies(self, state: AgentState, task: Task, factor: int) -> Sequence[Pytree]:
+        """With each other module of the factor, where there are modules."""
+        if not isinstance(self.network, Modular):
+            return ()
+        structure, modules = self.env.graph.indices(task), self.network.sizes[factor]
+        return [state.params.pick(wrong) for wrong in wrong_structures(structure, factor, modules)]
+
+    def about(self, state: AgentState, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Nothing else."""
+        return {}
+
+
+def modular(plan: Plan) -> MultiTask:
+    """MTL with one module per component."""
+    return of(plan, Modular.with_q(plan.env.graph, plan.env.graph.shape, plan.modules))
+
+
+def chained(plan: Plan) -> MultiTask:
+    """MTL with chained input."""
+    return of(plan, Modular.with_q(plan.env.graph, plan.env.graph.shape, plan.domain.of("chained")))
+
+
+def monolithic(plan: Plan) -> MultiTask:
+    """MTL with one network and a task descriptor."""
+    return of(plan, Monolithic(plan.env.graph, 1, plan.modules, max(16, sum(plan.env.graph.shape))))
+
+
+def of(plan: Plan, network: Modular | Monolithic) -> MultiTask:
+    """MTL with a network."""
+    return MultiTask(plan.env, network, plan.settings.ppo, plan.steps, plan.devices)

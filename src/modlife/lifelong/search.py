@@ -1,16 +1,125 @@
-"""Structure search: every combination of modules is tried on the new task, and the best one taken."""
+"""Finding the structure of a new task: the phase, what a search is, and the exhaustive one.
+
+A search is a phase like any other: it goes in steps, tells how far it has come, and can be saved between any two.
+"""
 
 import itertools
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Int
 
-from modlife.domains.env import Environment, PRNGKey
-from modlife.learners.acting import Rule
-from modlife.lifelong.evaluation import evaluate_chunk
-from modlife.lifelong.loop import Chosen, Structure
-from modlife.policies.networks import Modular
+from modlife.domains.env import PRNGKey
+from modlife.learners.rollout import Episodes
+from modlife.lifelong.agent import AgentState, Reports
+from modlife.lifelong.evaluation import Judge, evaluate_chunk
+from modlife.lifelong.reports import Chosen, Evaluated
+from modlife.lifelong.settings import ExhaustiveConfig
+from modlife.policies.bank import Bank
+from modlife.types import Pytree, Structure, Task
+
+AT_ONCE = 64
+"""Structures that one compiled call tries: about half a second with the paper's numbers."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Structures of a bank can be tried on a new task."""
+
+    judge: Judge
+    bank: Bank
+    task: Task
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Modules per factor."""
+        return self.bank.sizes
+
+    def episodes(self, structures: Sequence[Structure], *, key: PRNGKey) -> Episodes:
+        """Whole episodes with each structure, [structure, episode].
+
+        All structures meet the same layouts with the same luck in drawing actions: they differ by what they are only.
+        """
+        indices = self.judge.env.graph.indices(self.task)
+        policies = jax.vmap(self.bank.pick)(jnp.array(structures))
+        tasks, keys = jnp.tile(jnp.array(indices), (len(structures), 1)), jnp.repeat(key[None], len(structures))
+        return evaluate_chunk(self.judge, policies, tasks, keys)
+
+
+@runtime_checkable
+class Search(Protocol):
+    """A way to find the structure of a new task."""
+
+    @property
+    def episodes(self) -> int:
+        """Episodes with which each structure is tried at a time."""
+        ...
+
+    def init(self, sizes: tuple[int, ...]) -> Pytree:
+        """What it knows before the first step."""
+        ...
+
+    def length(self, sizes: tuple[int, ...]) -> int:
+        """How many steps it takes."""
+        ...
+
+    def run(self, trial: Trial, found: Pytree, *, done: int, key: PRNGKey) -> Iterator[tuple[int, Pytree]]:
+        """The steps from number `done` on: how many are done, and what it knows now."""
+        ...
+
+    def choice(self, sizes: tuple[int, ...], found: Pytree) -> Chosen:
+        """The structure, when all steps are done, and the environment steps that it took to find it."""
+        ...
+
+
+class Scores(eqx.Module):
+    """What an exhaustive search has seen of each structure."""
+
+    returns: Float[Array, " structure"]
+    steps: Int[Array, " structure"]
+
+
+@dataclass(frozen=True)
+class Exhaustive:
+    """Every structure is tried, and the one with the highest mean return taken; the first, if several have it."""
+
+    config: ExhaustiveConfig
+
+    @property
+    def episodes(self) -> int:
+        """Episodes of each structure."""
+        return self.config.episodes
+
+    def init(self, sizes: tuple[int, ...]) -> Scores:
+        """Nothing seen."""
+        count = len(all_structures(sizes))
+        return Scores(jnp.zeros(count), jnp.zeros(count, jnp.int32))
+
+    def length(self, sizes: tuple[int, ...]) -> int:
+        """Calls over all structures."""
+        return -(-len(all_structures(sizes)) // AT_ONCE)
+
+    def run(self, trial: Trial, found: Scores, *, done: int, key: PRNGKey) -> Iterator[tuple[int, Scores]]:
+        """Tries structures, some at a time; the last call may try some a second time, with the same result."""
+        structures = all_structures(trial.sizes)
+        for number in range(done, self.length(trial.sizes)):
+            start = max(0, min(number * AT_ONCE, len(structures) - AT_ONCE))
+            here = slice(start, start + AT_ONCE)
+            result = trial.episodes(structures[here], key=key)
+            returns, steps = np.asarray(result.returns).mean(axis=1), np.asarray(result.length).sum(axis=1)
+            found = Scores(found.returns.at[here].set(returns), found.steps.at[here].set(steps))
+            yield number + 1, found
+
+    def choice(self, sizes: tuple[int, ...], found: Scores) -> Chosen:
+        """The best; all steps are counted."""
+        structures, returns = all_structures(sizes), np.asarray(found.returns)
+        steps = int(np.asarray(found.steps).sum())
+        return Chosen(structures[int(returns.argmax())], "searched", steps, tuple(map(float, returns)))
 
 
 def all_structures(sizes: tuple[int, ...]) -> tuple[Structure, ...]:
@@ -18,22 +127,47 @@ def all_structures(sizes: tuple[int, ...]) -> tuple[Structure, ...]:
     return tuple(itertools.product(*map(range, sizes)))
 
 
-def search(
-    env: Environment, network: Modular, bank: Any, task: tuple[int, ...], *, episodes: int, key: PRNGKey
-) -> Chosen:
-    """The structure with the highest mean return, the first of them if several have it; all steps are counted.
+@dataclass(frozen=True)
+class ChooseStructure:
+    """The phase that settles the structure of a task, and evaluates the task with it before any learning."""
 
-    One compiled call, acting as PPO does. All structures meet the same layouts with the same luck in drawing actions:
-    they differ by what they are only.
-    """
-    structures = all_structures(network.sizes)
-    count = len(structures)
-    same = jnp.tile(jnp.array(task), (count, 1)), jnp.array(structures), jnp.repeat(key[None], count)
-    result = evaluate_chunk(env, network, episodes, Rule("actor"), bank, *same)
-    returns = np.asarray(result.returns).mean(axis=1)
-    return Chosen(
-        structures[int(returns.argmax())],
-        "searched",
-        steps=int(np.asarray(result.length).sum()),
-        returns=tuple(round(float(value), 4) for value in returns),
-    )
+    task: Task
+    judge: Judge
+    """Evaluates as PPO acts."""
+    known: Callable[[AgentState], Chosen | None]
+    """The structure, where it needs no search."""
+    search: Search | None
+    key_search: PRNGKey
+    key_evaluate: PRNGKey
+    name: str = "structure"
+
+    def begin(self, state: AgentState) -> Pytree:
+        """What the search knows; nothing where there is none."""
+        return () if self.known(state) else self.searching.init(state.params.sizes)
+
+    def length(self, state: AgentState) -> int:
+        """Steps of the search."""
+        return 0 if self.known(state) else self.searching.length(state.params.sizes)
+
+    def run(self, state: AgentState) -> Iterator[tuple[int, Pytree, Reports]]:
+        """Searches."""
+        if self.known(state):
+            return
+        judge = Judge(self.judge.env, self.judge.network, self.judge.rule, self.searching.episodes)
+        trial = Trial(judge, state.params, self.task)
+        for done, found in self.searching.run(trial, state.work, done=state.facts.done, key=self.key_search):
+            yield done, found, ()
+
+    def end(self, state: AgentState) -> tuple[AgentState, Reports]:
+        """The structure is settled."""
+        chosen = self.known(state) or self.searching.choice(state.params.sizes, state.work)
+        policy = state.params.pick(chosen.structure)
+        zero_shot = self.judge.evaluate([self.task], [policy], key=self.key_evaluate)
+        state = state.noting(structures=(*state.structures, chosen.structure), spent=chosen.steps)
+        return state, (chosen, Evaluated("zero-shot", zero_shot))
+
+    @property
+    def searching(self) -> Search:
+        """The search, which there is where a structure is not known."""
+        assert self.search is not None
+        return self.search

@@ -1,21 +1,20 @@
 """Single-task learning (STL): a fresh network for each task, nothing shared."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 
-from modlife.domains.env import Environment, PRNGKey, Pytree
-from modlife.errors import InputError
-from modlife.learners.acting import Rule
+from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.config import PPOConfig
-from modlife.learners.ppo import PPO, LearnerState
-from modlife.lifelong.loop import AgentState, Step, Structure, Work
-from modlife.lifelong.online import begin_chain, chain_learner, one_by_one, update_count, updates
-from modlife.policies.bank import only_chain, place
-from modlife.policies.networks import Modular
-from modlife.types import Task
+from modlife.learners.ppo import PPO
+from modlife.lifelong.agent import AgentState, Phase, Reports
+from modlife.lifelong.agents import Plan
+from modlife.lifelong.explore import Explore, Exploring, begin_chain
+from modlife.policies.acting import Rule
+from modlife.policies.modular import Modular, Modules, OnePolicy
+from modlife.types import Pytree, Structure, Task
 
 
 @dataclass(frozen=True)
@@ -23,66 +22,81 @@ class SingleTask:
     """A bank with a module of every factor for each task; task number t uses, and trains, modules number t."""
 
     env: Environment
-    ppo: PPOConfig
+    modules: Modules
+    ppo_config: PPOConfig
     steps: int
-    capacity: int
-    """How many tasks there will be."""
+    planned: int
+    """Tasks for which fresh modules are drawn at birth; `grow` draws more."""
     devices: int = 1
+    together: bool = False
 
     @property
     def network(self) -> Modular:
         """The paper's chain, with a state value as critic."""
-        return Modular(self.env.graph, (self.capacity,) * len(self.env.graph.factors), critic=1)
+        return self.network_of(self.planned)
+
+    def network_of(self, tasks: int) -> Modular:
+        """With modules for so many tasks."""
+        return Modular(self.env.graph, (tasks,) * len(self.env.graph.factors), 1, self.modules)
 
     @property
     def acting(self) -> Rule:
         """As PPO acts."""
         return Rule("actor")
 
-    def init(self, *, key: PRNGKey) -> AgentState:
-        """Fresh modules for every task."""
-        return AgentState(self.network.init(key=key), met=())
-
-    def learn(self, state: AgentState, stage: tuple[Task, ...], *, key: PRNGKey) -> Iterator[Step]:
-        """Learns each task of the stage by itself."""
-        return one_by_one(self.learn_one, state, stage, key=key)
-
-    def learn_one(self, state: AgentState, task: Task, *, key: PRNGKey) -> Iterator[Step]:
-        """PPO on the task's own modules."""
-        key_init, key_learn = jax.random.split(key)
-        ppo, own = self.learner, jnp.array(self.own(state))
-        work = state.work or Work("online", 0, (), 0, self.begin(state, task, key=key_init))
-        last = update_count(ppo, self.steps)
-        learning = updates(ppo, work.data, done=work.number, steps=self.steps, key=key_learn)
-        for number, (learner, _, curve) in enumerate(learning, start=work.number + 1):
-            if number < last:
-                state = replace(state, work=Work("online", number, (), 0, learner))
-            else:
-                bank = place(state.params, own, only_chain(learner.params))
-                state = AgentState(bank, (*state.met, task))
-            yield state, (curve,)
-
     @property
-    def learner(self) -> PPO:
+    def ppo(self) -> PPO:
         """PPO on one chain of modules."""
-        return chain_learner(self.env, self.network, self.ppo, self.devices)
+        return PPO(self.env, OnePolicy(self.network), self.ppo_config, self.devices)
 
-    def begin(self, state: AgentState, task: Task, *, key: PRNGKey) -> LearnerState:
-        """The learner at the start of a task."""
-        return begin_chain(self.learner, state.params, self.own(state), task, key=key)
+    def init(self, *, key: PRNGKey) -> AgentState:
+        """Fresh modules for every task that is planned."""
+        return AgentState(self.network.init(key=key))
 
-    def own(self, state: AgentState) -> Structure:
-        """The structure of the next task."""
-        return (len(state.met),) * len(self.env.graph.factors)
+    def grow(self, state: AgentState, *, key: PRNGKey) -> AgentState:
+        """Fresh modules for further tasks."""
+        more = self.planned - state.params.sizes[0]
+        return replace(state, params=state.params.joined(self.network_of(more).init(key=key))) if more > 0 else state
 
-    def blank(self, state: AgentState, work: Work, stage: tuple[Task, ...]) -> Pytree:
-        """A learner's shapes."""
-        return jax.eval_shape(lambda key: self.begin(state, stage[0], key=key), jax.random.key(0))
+    def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
+        """PPO on the task's own modules."""
+        (task,) = tasks
+        key_init, key_learn = jax.random.split(key)
 
-    def structure(self, state: AgentState, task: Task) -> Structure:
-        """The task's own modules."""
-        if task not in state.met:
-            raise InputError(
-                f"The single-task agent has not learnt '{task}', and shares nothing it could solve it with."
-            )
-        return (state.met.index(task),) * len(self.env.graph.factors)
+        def start(state: AgentState) -> Any:
+            return begin_chain(self.ppo, state.params.pick(self.own(len(state.met))), task, key=key_init)
+
+        def finish(state: AgentState, work: Exploring) -> tuple[AgentState, Reports]:
+            return replace(state, params=state.params.place(self.own(len(state.met)), work.learner.params)), ()
+
+        return (Explore(self.ppo, self.steps, start, finish, key_learn),)
+
+    def own(self, number: int) -> Structure:
+        """The structure of a task by its number."""
+        return (number,) * len(self.env.graph.factors)
+
+    def problem(self, state: AgentState) -> str | None:
+        """It has no structures, searches nothing and keeps no replay."""
+        return nothing_but_params(state)
+
+    def policy(self, state: AgentState, task: Task) -> Pytree | None:
+        """The task's own modules; it shares nothing with which it could solve another."""
+        return state.params.pick(self.own(state.met.index(task))) if task in state.met else None
+
+    def wrong_policies(self, state: AgentState, task: Task, factor: int) -> Sequence[Pytree]:
+        """Modules of other tasks were never meant to fit."""
+        return ()
+
+    def about(self, state: AgentState, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Nothing else."""
+        return {}
+
+
+def nothing_but_params(state: AgentState) -> str | None:
+    """What a state has that an agent with parameters alone cannot have."""
+    return "structures" if state.structures else "spent" if state.facts.spent else "memory" if state.memory else None
+
+
+def build(plan: Plan) -> SingleTask:
+    """STL."""
+    return SingleTask(plan.env, plan.modules, plan.settings.ppo, plan.steps, plan.tasks, plan.devices)

@@ -4,37 +4,70 @@ A structure is one index per factor. Picking is indexing, so all structures shar
 are exactly zero outside the picked modules.
 """
 
-from typing import TypeVar
+from collections.abc import Sequence
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int
 
-T = TypeVar("T")
+from modlife.types import Structure
+
+Chain = tuple
+"""One module per factor: a policy of a modular network."""
+
+
+class Bank(eqx.Module):
+    """All modules of an agent."""
+
+    factors: tuple[eqx.Module, ...]
+    """For each factor, its modules stacked along the first axis of every array."""
+
+    @staticmethod
+    def of(modules: Sequence[Sequence[eqx.Module]]) -> "Bank":
+        """A bank of these modules, for each factor some of one shape."""
+        return Bank(tuple(stacked(same) for same in modules))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Modules per factor."""
+        return tuple(jax.tree.leaves(factor)[0].shape[0] for factor in self.factors)
+
+    def pick(self, structure: Structure | Int[Array, " F"]) -> Chain:
+        """The chain that a structure stands for."""
+        return _pick(self.factors, jnp.asarray(structure))
+
+    def place(self, structure: Structure | Int[Array, " F"], modules: Chain) -> "Bank":
+        """The bank with these modules put where the structure points."""
+        return Bank(_place(self.factors, jnp.asarray(structure), modules))
+
+    def before(self, depth: int) -> "Bank":
+        """The bank of the factors before a depth."""
+        return Bank(self.factors[:depth])
+
+    def joined(self, more: "Bank") -> "Bank":
+        """The bank with further modules behind those of each factor."""
+        join = jax.tree.map(lambda one, other: jnp.concatenate([one, other]), self.factors, more.factors)
+        return Bank(join)
+
+
+def stacked(modules: Sequence[eqx.Module]) -> eqx.Module:
+    """Modules of one shape as one, with a leading axis."""
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *modules)
 
 
 @jax.jit
-def pick(bank: tuple[T, ...], structure: Int[Array, " F"]) -> tuple[T, ...]:
-    """One module per factor: the chain that a structure stands for."""
-    return tuple(jax.tree.map(lambda leaf, n=n: leaf[structure[n]], factor) for n, factor in enumerate(bank))
+def _pick(factors: tuple, structure: Int[Array, " F"]) -> Chain:
+    return tuple(jax.tree.map(lambda leaf, n=n: leaf[structure[n]], factor) for n, factor in enumerate(factors))
 
 
 @jax.jit
-def place(bank: tuple[T, ...], structure: Int[Array, " F"], modules: tuple[T, ...]) -> tuple[T, ...]:
-    """The bank with these modules put where the structure points."""
+def _place(factors: tuple, structure: Int[Array, " F"], modules: Chain) -> tuple:
     return tuple(
         jax.tree.map(lambda leaf, new, n=n: leaf.at[structure[n]].set(new), factor, module)
-        for n, (factor, module) in enumerate(zip(bank, modules, strict=True))
+        for n, (factor, module) in enumerate(zip(factors, modules, strict=True))
     )
-
-
-def bank_of_one(modules: tuple[T, ...]) -> tuple[T, ...]:
-    """A bank that holds nothing but one chain of modules."""
-    return jax.tree.map(lambda leaf: leaf[None], modules)
-
-
-def only_chain(bank: tuple[T, ...]) -> tuple[T, ...]:
-    """The chain of modules of a bank of one."""
-    return jax.tree.map(lambda leaf: leaf[0], bank)
 
 
 def parameter_count(tree: object) -> int:

@@ -14,6 +14,9 @@ from jaxtyping import Array, Float
 
 from modlife.domains.env import PRNGKey
 
+HIDDEN = 64
+"""Units in a head's hidden layer."""
+
 
 def host_generator(key: PRNGKey) -> np.random.Generator:
     """A NumPy generator that follows from a JAX key."""
@@ -36,6 +39,22 @@ class Linear(eqx.Module):
     def __call__(self, x: Float[Array, "in B"]) -> Float[Array, "out B"]:
         """Applies it to a batch."""
         return self.weight @ x + self.bias[:, None]
+
+
+class Head(eqx.Module):
+    """A hidden layer with tanh, and a linear one."""
+
+    hidden: Linear
+    out: Linear
+
+    @staticmethod
+    def init(size_in: int, size_out: int, *, rng: np.random.Generator) -> "Head":
+        """Fresh parameters."""
+        return Head(Linear.init(size_in, HIDDEN, rng=rng), Linear.init(HIDDEN, size_out, rng=rng))
+
+    def __call__(self, x: Float[Array, "in B"]) -> Float[Array, "out B"]:
+        """Applies it to a batch."""
+        return self.out(jnp.tanh(self.hidden(x)))
 
 
 class Conv2x2(eqx.Module):

@@ -16,7 +16,7 @@ from minigrid.core.mission import MissionSpace
 from minigrid.core.world_object import Ball, Door, Floor, Goal, Lava, Wall, WorldObj
 from minigrid.minigrid_env import MiniGridEnv
 
-from modlife.domains.grid2d.spec import COLOURS, PERMUTATIONS, World
+from modlife.domains.grid2d.world import COLOURS, PERMUTATIONS, World
 
 
 class Food(Ball):

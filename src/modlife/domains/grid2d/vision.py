@@ -13,7 +13,7 @@ import functools
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from modlife.domains.grid2d.spec import VIEW, World
+from modlife.domains.grid2d.world import VIEW, World
 
 LATERAL = np.repeat(np.arange(VIEW, dtype=np.int8)[:, None] - VIEW // 2, VIEW, axis=1)
 """How many cells to the agent's right each cell of the view lies."""

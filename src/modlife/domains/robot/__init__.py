@@ -1,7 +1,7 @@
 """The robot domain of the paper (Appendix B.2): four arms lift four objects past three obstacles, on MuJoCo.
 
-`spec` says which tasks; `model` writes their MuJoCo scenes from the data beside it; `control` and `native` run the
-joint controller inside the physics; `physics` steps batches of episodes on the host; `task` has observations and
-rewards; `world` gives it all to learners as pure functions; `gym` to everyone else. Only `spec` can be imported
+`world` says which tasks; `scene` writes their MuJoCo scenes from the data beside it; `control` and `control_numba` run
+the joint controller inside the physics; `physics` steps batches of episodes on the host; `rewards` has observations and
+rewards; `environment` gives it all to learners as pure functions; `gym` to everyone else. Only `world` can be imported
 without the `robot` extra.
 """

@@ -2,7 +2,7 @@
 
 An action asks for a change of each arm joint and for the fingers to close or open. The arm's torques are those of a
 critically damped spring towards the goal, made uniform over joints by the mass matrix, plus gravity and Coriolis
-compensation (docs/details.md, 60). `native` does the same without leaving compiled code.
+compensation (docs/details.md, 60). `control_numba` does the same without leaving compiled code.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from modlife.domains.robot.engine import mujoco
-from modlife.domains.robot.spec import JOINTS
+from modlife.domains.robot.world import JOINTS
 
 STIFFNESS = 50.0
 DAMPING = 2 * float(np.sqrt(STIFFNESS))
@@ -82,7 +82,7 @@ def advance(
     fingers: float,
     closing: float,
 ) -> float:
-    """The physics of one action in plain Python; sums are taken in the order in which `native` takes them."""
+    """The physics of one action in plain Python; sums are taken in the order in which `control_numba` takes them."""
     for rate in drive.finger_rates.tolist():
         mujoco.mj_step1(model, data)
         fingers = min(max(fingers + rate * closing, -1.0), 1.0)

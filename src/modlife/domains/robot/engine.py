@@ -1,6 +1,6 @@
 """MuJoCo, or a sentence on how to get it; all else in the robot domain imports it from here."""
 
-from modlife.domains.robot.spec import INSTALL
+from modlife.domains.robot.world import INSTALL
 from modlife.errors import InputError
 
 try:

@@ -3,7 +3,7 @@
     gymnasium.make("modlife/RobotLift-v0", robot="Panda", object="can", obstacle="wall", render_mode="rgb_array")
     gymnasium.make_vec("modlife/RobotLift-v0", num_envs=16, vectorization_mode="vector_entry_point", robot="IIWA")
 
-`import modlife` registers the id. Options beyond the task are the fields of `modlife.domains.robot.spec.RobotWorld`,
+`import modlife` registers the id. Options beyond the task are the fields of `modlife.domains.robot.world.RobotWorld`,
 such as `preset="fast"`. A change of rules gets a new version.
 """
 
@@ -17,11 +17,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Float
 
-from modlife.domains.gym_common import checked_options, checked_render_mode, generators
+from modlife.domains.gym import checked_options, checked_render_mode, generators
 from modlife.domains.pictures import Picture
 from modlife.domains.robot.physics import Physics, Step
 from modlife.domains.robot.render import Camera
-from modlife.domains.robot.spec import ACTIONS, SEEN, SPLITS, RobotWorld
+from modlife.domains.robot.world import ACTIONS, SEEN, SPLITS, RobotWorld
 from modlife.errors import InputError
 
 Observation = dict[str, Float[np.ndarray, "..."]]

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from modlife.domains.robot import control, task
+from modlife.domains.robot import control, rewards
 from modlife.domains.robot.engine import mujoco
-from modlife.domains.robot.model import (
+from modlife.domains.robot.scene import (
     OBSTACLE_TURN,
     TABLE_SIZE,
     TABLE_TOP,
@@ -30,7 +30,7 @@ from modlife.domains.robot.model import (
     obstacle_place,
     parts,
 )
-from modlife.domains.robot.spec import ACTIONS, JOINTS, RobotWorld
+from modlife.domains.robot.world import ACTIONS, JOINTS, RobotWorld
 from modlife.errors import InputError
 
 QPOS, QVEL, WARMSTART, FINGERS, BALL = slice(0, 16), slice(16, 31), slice(31, 46), 46, 47
@@ -209,8 +209,8 @@ class Physics:
         else:
             list(self._pool.map(work, range(self.workers)))
         reading = reading_of(after, shown, grasped, self._fixed, numbers)
-        reward = task.reward(reading, self._fixed.wall[numbers], self.world.reward)
-        return Step(after, task.observe(reading), reward, task.solved(reading))
+        reward = rewards.reward(reading, self._fixed.wall[numbers], self.world.reward)
+        return Step(after, rewards.observe(reading), reward, rewards.solved(reading))
 
     def _take(self, number: int) -> Simulator:
         """A simulator that nobody else uses; whoever is done with one puts it back."""
@@ -230,11 +230,11 @@ def look(simulator: Simulator, row: Row, place: int) -> float:
 def fastest() -> control.Advance:
     """The compiled controller; the plain one, and a warning, where Numba does not work."""
     try:
-        from modlife.domains.robot import native
+        from modlife.domains.robot import control_numba
     except ImportError as error:
         warnings.warn(f"The robot's controller runs in plain Python, at about half the speed: {error}", stacklevel=2)
         return control.advance
-    return native.advance
+    return control_numba.advance
 
 
 def fixed_of(world: RobotWorld, data: Parts) -> Fixed:
@@ -291,14 +291,14 @@ def reading_of(
     grasped: Bool[np.ndarray, " N"],
     fixed: Fixed,
     numbers: Int[np.ndarray, " N"],
-) -> task.Reading:
+) -> rewards.Reading:
     """What the simulators showed, with the obstacle and the goal, which never move."""
     grip, hand, turn, place, orientation = np.split(shown, SHOWN[:-1], axis=1)
     obstacle = fixed.obstacle[numbers]
     obstacle[:, 2] += np.where(fixed.ball[numbers], rows[:, BALL], 0)
     turns = np.empty((len(rows), 3, 4))
     turns[:, 0], turns[:, 1], turns[:, 2] = about_z(OBSTACLE_TURN), orientation, fixed.turn[numbers]
-    return task.Reading(
+    return rewards.Reading(
         joints=rows[:, : OBJECT_AT.start],
         speeds=rows[:, QVEL.start : QVEL.start + OBJECT_AT.start],
         grip=grip,

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from modlife.domains.robot.control import REACH
 from modlife.domains.robot.engine import mujoco
 from modlife.domains.robot.physics import Scene
-from modlife.domains.robot.spec import ACTIONS, JOINTS
+from modlife.domains.robot.world import ACTIONS, JOINTS
 
 HOVER = 1.06
 """Height of the grip on the way to the object."""

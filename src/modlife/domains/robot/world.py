@@ -1,125 +1,89 @@
-"""The robot domain as learners see it: the same pure functions as the 2-D world, with MuJoCo behind a host call.
+"""Which robot tasks: their parameters, the switches to the released code's behaviour, the problem graph.
 
-An episode's whole physics is a row of numbers in its state, so `reset` and `step` are functions of arrays like any
-other: they can be mapped, scanned, repeated and saved. `jax.vmap` turns a batch into a single call of `Physics`.
+No MuJoCo here, so that the command line can read it quickly and without the `robot` extra.
 """
 
-import functools
-from collections.abc import Callable
+import itertools
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, Float32, Int, Int32, UInt32
+from modlife.checks import check_choices
+from modlife.domains.graph import Continuous, Factor, Part, ProblemGraph
+from modlife.errors import InputError, unknown
 
-from modlife.domains.env import Outcome, Part, PRNGKey
-from modlife.domains.graph import ProblemGraph
-from modlife.domains.robot.physics import ROW, Physics, Step
-from modlife.domains.robot.spec import OBSERVED, SEEN, SPLITS, RobotWorld
+OBSTACLES = ("none", "wall", "door")
+OBJECTS = ("can", "milk", "cereal", "bread")
+ROBOTS = ("Sawyer", "IIWA", "Gen3", "Panda")
 
-BITS = 2 * ROW
-"""A row of the state has 64-bit numbers, and JAX has 32-bit ones here: it carries their bits."""
+JOINTS = 7
+ACTIONS = JOINTS + 1
 
-
-class State(eqx.Module):
-    """One episode at one moment."""
-
-    task: Int32[Array, " 3"]
-    """Component indices: obstacle, object, robot."""
-    time: Int32[Array, ""]
-    """Steps taken in this episode."""
-    row: UInt32[Array, f" {BITS}"]
-    """The physics (`physics.ROW` 64-bit numbers)."""
-    observation: Float32[Array, f" {OBSERVED}"]
+SEEN = (Part("obstacle", (14,)), Part("object", (14,)), Part("goal", (17,)), Part("robot", (32,)))
+"""What is observed, in order."""
+*SPLITS, OBSERVED = itertools.accumulate(part.shape[0] for part in SEEN)
+"""Where one part of an observation ends and the next begins, and the whole length."""
 
 
-@functools.cache
-def physics(world: RobotWorld, workers: int) -> Physics:
-    """The simulator that all environments of a world share."""
-    return Physics(world, workers=workers)
+INSTALL = "pip install 'modlife[robot]'"
+
+
+class Preset(NamedTuple):
+    """How finely physics is integrated: an action takes 50 ms in any case."""
+
+    timestep: float
+    substeps: int
+
+
+PresetName = Literal["paper", "fast"]
+PRESETS: dict[PresetName, Preset] = {"paper": Preset(0.002, 25), "fast": Preset(0.005, 10)}
 
 
 @dataclass(frozen=True)
-class RobotLift:
-    """The robot domain as an `Environment`. Equal ones share their simulators and compiled functions."""
+class RobotWorld:
+    """The robot domain as a family of tasks; the defaults are the paper's 48."""
 
-    world: RobotWorld
-    workers: int = 1
-    """Threads that physics runs on; the results do not depend on it."""
+    obstacles: tuple[str, ...] = OBSTACLES
+    """Obstacles that tasks are made of, from none, wall, door."""
+    objects: tuple[str, ...] = OBJECTS
+    """Objects to lift, from can, milk, cereal, bread."""
+    robots: tuple[str, ...] = ROBOTS
+    """Arms, from Sawyer, IIWA, Gen3, Panda."""
+    preset: PresetName = "paper"
+    """Physics steps of 2 ms, 25 to an action (paper), or of 5 ms, 10 to an action (fast)."""
+    reward: Literal["paper", "released"] = "paper"
+    """The paper's formulas, or those of the authors' released code."""
+    object_area: Literal["strip", "half"] = "strip"
+    """Where objects start: the released code's strip behind the table's middle, or all of the table's right half."""
+    horizon: int = 500
+    """Steps after which an episode is cut off."""
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        for field, known in (("obstacles", OBSTACLES), ("objects", OBJECTS), ("robots", ROBOTS)):
+            chosen = getattr(self, field)
+            if not chosen or len(set(chosen)) < len(chosen):
+                raise InputError(f"{field} = {', '.join(chosen) or 'nothing'}: name at least one, and none twice.")
+            for name in chosen:
+                if name not in known:
+                    raise unknown(field.removesuffix("s"), name, known)
+        if self.horizon < 1:
+            raise InputError(f"horizon = {self.horizon}, but an episode has at least 1 step.")
+
+    @property
+    def timing(self) -> Preset:
+        """Length and number of physics steps in an action."""
+        return PRESETS[self.preset]
 
     @property
     def graph(self) -> ProblemGraph:
-        """Obstacle, then object, then robot."""
-        return self.world.graph
-
-    @property
-    def horizon(self) -> int:
-        """Steps after which every episode has ended."""
-        return self.world.horizon
-
-    def reset(self, task: Int[Array, " 3"], *, key: PRNGKey) -> State:
-        """A first state of a task: the object's place is random."""
-        task = task.astype(jnp.int32)
-        row, observation, _, _ = self._on_host(self._start, task, jax.random.uniform(key, (3,)))
-        return State(task, jnp.int32(0), row, observation)
-
-    def restart(self, state: State, *, key: PRNGKey) -> State:
-        """A first state of the task that this state belongs to."""
-        return self.reset(state.task, key=key)
-
-    def step(self, state: State, action: Float[Array, " 8"]) -> tuple[State, Outcome]:
-        """50 ms of physics. Episodes are never terminated, solved or not: only the horizon ends them."""
-        row, observation, reward, success = self._on_host(self._step, state.task, state.row, action)
-        time = state.time + 1
-        outcome = Outcome(reward, jnp.zeros((), bool), time >= self.horizon, success)
-        return State(state.task, time, row, observation), outcome
-
-    def observe(self, state: State) -> Float32[Array, f" {OBSERVED}"]:
-        """Obstacle, object, goal and robot, one after the other."""
-        return state.observation
-
-    def parts(self, observations: Float32[Array, f"B {OBSERVED}"]) -> dict[str, Part]:
-        """The four parts of a batch of observations, the batch last."""
-        pieces = jnp.split(observations.T, SPLITS)
-        return {part.name: piece for part, piece in zip(SEEN, pieces, strict=True)}
-
-    def _on_host(
-        self, function: Callable[..., tuple[np.ndarray, ...]], *arguments: Array
-    ) -> tuple[Array, Array, Array, Array]:
-        """A function of `Physics` inside compiled code; a mapped call arrives there as one batch."""
-        shapes = (
-            jax.ShapeDtypeStruct((BITS,), jnp.uint32),
-            jax.ShapeDtypeStruct((OBSERVED,), jnp.float32),
-            jax.ShapeDtypeStruct((), jnp.float32),
-            jax.ShapeDtypeStruct((), jnp.bool_),
+        """Obstacle, then object, then robot, which also sees the goal (paper, Appendix D.2)."""
+        return ProblemGraph(
+            name="robot",
+            factors=(
+                Factor("obstacle", self.obstacles, sees=("obstacle",)),
+                Factor("object", self.objects, sees=("object",)),
+                Factor("robot", self.robots, sees=("goal", "robot")),
+            ),
+            state=SEEN,
+            actions=Continuous(ACTIONS),
         )
-        return jax.pure_callback(function, shapes, *arguments, vmap_method="broadcast_all")
-
-    def _start(self, task: Array, draws: Array) -> tuple[np.ndarray, ...]:
-        tasks, shape = batch_of(task)
-        started = physics(self.world, self.workers).start(tasks, batch_of(draws)[0].astype(np.float64))
-        return as_bits(started, shape)
-
-    def _step(self, task: Array, row: Array, action: Array) -> tuple[np.ndarray, ...]:
-        tasks, shape = batch_of(task)
-        rows = batch_of(row)[0].view(np.float64)
-        stepped = physics(self.world, self.workers).step(tasks, rows, batch_of(action)[0].astype(np.float64))
-        return as_bits(stepped, shape)
-
-
-def batch_of(array: Array) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Rows, and the shape that they were laid out in."""
-    host = np.asarray(array)
-    return np.ascontiguousarray(host).reshape(-1, host.shape[-1]), host.shape[:-1]
-
-
-def as_bits(step: Step, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """What the host gives back, in JAX's types."""
-    return (
-        step.rows.view(np.uint32).reshape(*shape, BITS),
-        step.observation.astype(np.float32).reshape(*shape, OBSERVED),
-        step.reward.astype(np.float32).reshape(shape),
-        step.success.reshape(shape),
-    )

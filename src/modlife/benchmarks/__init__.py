@@ -1,0 +1,148 @@
+"""Benchmarks: records with a throughput each, for this machine."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from modlife.domains.domain import Domain
+from modlife.errors import InputError
+from modlife.registry import resolve
+from modlife.runtime import start_jax
+from modlife.timing import Record, rate
+
+
+def bench_env(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
+    """Steps per second of a domain; and of what the domain is compared with."""
+    if threads is not None:
+        yield from bench_env_here(domain, threads=threads, seconds=seconds)
+        return
+    rivals = list(resolve(domain.bench)(seconds=seconds)) if domain.bench else []
+    yield from rivals
+    rival = next((record for record in rivals if record["case"] == "minigrid" and "value" in record), None)
+    for count in sorted({1, os.cpu_count() or 1}):
+        arguments = ["env", f"--domain={domain.name}", f"--threads={count}", f"--seconds={seconds}"]
+        for record in in_new_process(arguments):
+            yield record
+            if rival and record["batch"] == BATCHES[-1]:
+                ratio = round(record["value"] / rival["value"], 1)
+                yield {**record, "case": "modlife / minigrid", "value": ratio, "unit": "times"}
+
+
+BATCHES = (1, 16, 256, 4096)
+
+
+def in_new_process(arguments: list[str]) -> Iterator[Record]:
+    """The records of `modlife bench` run by another process: the number of threads is settled when JAX starts."""
+    command = [sys.executable, "-m", "modlife", "bench", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield from (json.loads(line) for line in process.stdout)
+    if process.returncode:
+        raise InputError(f"`modlife bench {' '.join(arguments)}` ended with exit code {process.returncode}.")
+
+
+def bench_env_here(domain: Domain, *, threads: int, seconds: float) -> Iterator[Record]:
+    """A domain at each batch size; the batch is divided over as many devices as there are threads."""
+    start_jax(threads=threads)
+    from modlife.benchmarks.env import random_steps
+
+    for batch in BATCHES:
+        steps, run = random_steps(domain, batch=batch, devices=power_of_two(min(threads, batch)), seconds=seconds)
+        yield {
+            **{"bench": "env", "domain": domain.name, "case": "modlife", "batch": batch, "threads": threads},
+            **{"value": round(rate(run, steps, seconds=seconds)), "unit": "steps/s"},
+        }
+
+
+def bench_ppo(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
+    """Environment steps per second of complete PPO training, the lives side by side started together."""
+    if threads is not None:
+        yield from bench_ppo_here(domain, threads=threads, seconds=seconds)
+        return
+    cores = os.cpu_count() or 1
+    for lives, each in sorted({(1, 1), (1, power_of_two(cores)), (cores, 1)}):
+        arguments = ["ppo", f"--domain={domain.name}", f"--threads={each}", f"--seconds={seconds}"]
+        processes = [in_new_process(arguments) for _ in range(lives)]
+        with ThreadPoolExecutor(lives) as pool:
+            results = list(pool.map(list, processes))
+        for same in zip(*results, strict=True):
+            yield {**same[0], "lives": lives, "value": sum(record["value"] for record in same)}
+
+
+def bench_ppo_here(domain: Domain, *, threads: int, seconds: float) -> Iterator[Record]:
+    """One life of single-task learning, in this process: whole updates, and their two parts by themselves."""
+    start_jax(threads=threads)
+    from modlife.benchmarks.ppo import training
+
+    steps, parts = training(domain, devices=threads)
+    for case, run in parts.items():
+        yield {
+            **{"bench": "ppo", "domain": domain.name, "case": case, "lives": 1, "threads": threads},
+            **{"value": round(rate(run, steps, seconds=seconds)), "unit": "steps/s"},
+        }
+
+
+def bench_search(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
+    """Environment steps per second of a structure search: all structures, 10 episodes each, one thread."""
+    start_jax(threads=threads or 1)
+    from modlife.benchmarks.offline import searching
+
+    structures, steps, run = searching(domain)
+    case = f"{structures} structures x 10 episodes"
+    record = {"bench": "search", "domain": domain.name, "case": case, "threads": threads or 1}
+    speed = rate(run, steps, seconds=seconds)
+    yield record | {"value": round(speed), "unit": "steps/s"}
+    yield record | {"value": round(steps / speed, 3), "unit": "s"}
+
+
+def bench_offline(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
+    """Sample-passes per second of the offline phase, by the number of tasks in it."""
+    if threads is None:
+        for count in sorted({1, power_of_two(os.cpu_count() or 1)}):
+            arguments = ["offline", f"--domain={domain.name}", f"--threads={count}", f"--seconds={seconds}"]
+            yield from in_new_process(arguments)
+        return
+    start_jax(threads=threads)
+    from modlife.benchmarks.offline import offline
+
+    for tasks, samples, run in offline(domain, devices=threads):
+        yield {
+            **{"bench": "offline", "domain": domain.name, "case": "bcq", "tasks": tasks, "threads": threads},
+            **{"value": round(rate(run, samples, seconds=seconds)), "unit": "samples/s"},
+        }
+
+
+def bench_life(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
+    """A whole small life of comp-search, by phase: 6 tasks of 100,000 steps; compilation included."""
+    threads = threads or 1
+    start_jax(threads=threads)
+    from modlife.runs.config import LifeConfig
+    from modlife.runs.life import run_life
+
+    config = LifeConfig(agent="comp-search", tasks=6, steps=100_000, world=domain.usual_world())
+    with tempfile.TemporaryDirectory() as folder:
+        summary = run_life(config, Path(folder) / "life", devices=threads)
+    record = {"bench": "life", "domain": domain.name, "threads": threads, "tasks": 6, "steps": config.steps}
+    for phase, value in summary["wall_seconds"].items():
+        yield record | {"case": phase, "value": value, "unit": "s"}
+    yield record | {"case": "whole", "value": summary["seconds"], "unit": "s"}
+    yield record | {"case": "whole", "value": summary["steps_per_second"], "unit": "steps/s"}
+
+
+def power_of_two(most: int) -> int:
+    """The largest power of two up to `most`: batches and minibatches can be divided by it evenly."""
+    return 1 << (most.bit_length() - 1)
+
+
+BENCHES = {
+    "env": bench_env,
+    "ppo": bench_ppo,
+    "search": bench_search,
+    "offline": bench_offline,
+    "life": bench_life,
+}

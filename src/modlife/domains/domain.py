@@ -1,0 +1,99 @@
+"""The table of domains: each one value, from which every command works."""
+
+import functools
+import importlib.util
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from modlife.domains.graph import ProblemGraph
+from modlife.errors import InputError
+from modlife.registry import Table, resolve
+
+
+class WorldConfig(Protocol):
+    """A frozen dataclass that says which tasks a domain has; its fields are the options `--world.*`."""
+
+    @property
+    def graph(self) -> ProblemGraph:
+        """The problem graph; its name is the domain's."""
+        ...
+
+    @property
+    def horizon(self) -> int:
+        """Steps after which every episode has ended."""
+        ...
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A family of tasks with shared components. What is a string is `package.module:name`, imported when needed."""
+
+    name: str
+    about: str
+    config: str | type
+    """The class of its `WorldConfig`; made without arguments, it is the usual world."""
+    environment: str | Any
+    """Takes a world, gives an `Environment`."""
+    modules: str | Any
+    """Takes nothing, gives the `Modules` (`policies.modular`) that networks for it are chained from."""
+    pictures: str | Any = None
+    """Takes an environment, gives its `Pictures` (`domains.film`); without it, there are no films."""
+    scripted: str | Any = None
+    """Takes an environment and a task, gives a policy that was not learnt (`domains.film.Act`)."""
+    chained: str | Any = None
+    """As `modules`, for the ablation in which only the first module sees the state."""
+    bench: str | Any = None
+    """Further lines for `modlife bench env`: takes `seconds`, gives records."""
+    needs: tuple[str, ...] = ()
+    """Packages that it takes besides the base installation."""
+    install: str = ""
+    """How to get them."""
+
+    @property
+    def installed(self) -> bool:
+        """Whether all that it takes is there."""
+        return all(importlib.util.find_spec(name) is not None for name in self.needs)
+
+    def usual_world(self) -> Any:
+        """The world without any option."""
+        return resolve(self.config)()
+
+    def of(self, part: str, *arguments: Any) -> Any:
+        """Makes one of its parts, or says that there is none."""
+        target = getattr(self, part)
+        if target is None:
+            raise InputError(f"The domain '{self.name}' has no {part}.")
+        return resolve(target)(*arguments)
+
+
+DOMAINS = Table(
+    "domain",
+    Domain(
+        "grid2d",
+        "the discrete 2-D world: reach a target past an obstacle, whatever the actions do",
+        config="modlife.domains.grid2d.world:World",
+        environment="modlife.domains.grid2d.environment:Grid2D",
+        modules="modlife.policies.conv_modules:ConvModules",
+        chained="modlife.policies.conv_modules:ChainedConvModules",
+        pictures="modlife.domains.grid2d.pictures:GridPictures",
+        bench="modlife.domains.grid2d.bench:minigrid",
+    ),
+    Domain(
+        "robot",
+        "arms that lift objects past obstacles, on MuJoCo",
+        config="modlife.domains.robot.world:RobotWorld",
+        environment="modlife.domains.robot.environment:RobotLift",
+        modules="modlife.policies.dense_modules:DenseModules",
+        pictures="modlife.domains.robot.pictures:RobotPictures",
+        scripted="modlife.domains.robot.pictures:scripted",
+        bench="modlife.domains.robot.bench:robot",
+        needs=("mujoco",),
+        install="pip install 'modlife[robot]'",
+    ),
+)
+
+
+@functools.cache
+def environment_of(world: Any) -> Any:
+    """The environment of a world; equal worlds share it."""
+    return DOMAINS.of(world).of("environment", world)

@@ -1,1 +1,0 @@
-"""What is shown: benchmarks, and later runs, metrics and figures."""

@@ -1,0 +1,224 @@
+"""What learners from replay share: gradient steps over all tasks of a table, of which one task's modules move.
+
+The gradient is taken by the current task's modules only, and the optimiser knows no others: all the rest of the bank
+cannot change, not even through an optimiser's momentum.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int
+
+from modlife.domains.env import PRNGKey
+from modlife.errors import InputError
+from modlife.learners.minibatches import shuffle
+from modlife.learners.replay_table import PLACED, Layout, Pattern, ReplayTable, Rows
+from modlife.learners.sharding import ALL, THIRD
+from modlife.policies.bank import Chain
+from modlife.policies.modular import AnyOutput
+from modlife.types import Pytree
+
+PIECE = 300_000
+"""Samples, about, in one call of `train`: one to two seconds on one core."""
+
+
+Data = tuple[ReplayTable, Pytree]
+"""What is learnt from: a table, and what an objective adds to its rows."""
+
+
+class Learnt(eqx.Module):
+    """A learner between two gradient steps."""
+
+    own: Chain
+    """The current task's modules."""
+    opt_state: Pytree
+    losses: Float[Array, " terms"]
+    """Sums over the steps of this epoch of the terms of the loss, without their weights."""
+
+
+@runtime_checkable
+class Consolidator(Protocol):
+    """A way to fold what replay holds into the modules of one task."""
+
+    @property
+    def steps(self) -> int:
+        """Gradient steps in all."""
+        ...
+
+    @property
+    def epoch_steps(self) -> int:
+        """Gradient steps in an epoch."""
+        ...
+
+    def init(self, own: Chain) -> Pytree:
+        """The learner of a task's modules."""
+        ...
+
+    def run(
+        self, table: ReplayTable, state: Pytree, *, done: int, key: PRNGKey
+    ) -> Iterator[tuple[int, Pytree, Mapping[str, float] | None]]:
+        """All gradient steps from number `done` on, in pieces of one to two seconds at most.
+
+        Yields the steps done, the learner, and at the end of an epoch the means of the terms of its loss by name. How
+        the steps are cut into pieces has no influence on what comes out.
+        """
+        ...
+
+    def modules(self, state: Pytree) -> Chain:
+        """The modules as they are now."""
+        ...
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """What a learner from replay minimises: a weighted sum of named terms. A frozen, hashable value."""
+
+    @property
+    def layout(self) -> Layout:
+        """How the table lies."""
+        ...
+
+    @property
+    def config(self) -> Any:
+        """Has `epochs`, `batch` and `learning_rate`."""
+        ...
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """The terms of the loss, with their weights."""
+        ...
+
+    def targets(self, own: Chain, rows: Rows, extra: Pytree) -> Pytree:
+        """What the terms take as given, from rows of a task: nothing is differentiated through it."""
+        ...
+
+    def terms(self, output: AnyOutput, rows: Rows, targets: Pytree) -> Float[Array, " terms"]:
+        """The terms of the loss, each the mean over a batch, in the order of their weights."""
+        ...
+
+
+def check_batch(objective: Objective) -> None:
+    """Devices can share a batch."""
+    count, batch = objective.layout.devices.count, objective.config.batch
+    if batch % count:
+        raise InputError(f"{count} devices cannot share a batch of {batch} evenly.")
+
+
+def epoch_steps(objective: Objective) -> int:
+    """Gradient steps in an epoch."""
+    return -(-objective.layout.times * objective.layout.envs // objective.config.batch)
+
+
+def optimiser(objective: Objective) -> optax.GradientTransformation:
+    """Adam on all parameters as one vector (which saves a kernel per array)."""
+    return optax.flatten(optax.adam(objective.config.learning_rate))
+
+
+@partial(jax.jit, static_argnums=0)
+def begin(objective: Objective, own: Chain) -> Learnt:
+    """A learner of these modules."""
+    return Learnt(own, optimiser(objective).init(own), jnp.zeros(len(objective.weights)))
+
+
+def some_steps(
+    objective: Objective, learner: Learnt, table: ReplayTable, extra: Pytree, *, number: int, most: int, key: PRNGKey
+) -> tuple[int, Learnt, dict[str, float] | None]:
+    """As many steps from `number` on as take up to two seconds: at most `most`, and not beyond the end of an epoch.
+
+    Gives the number reached, the learner, and at the end of an epoch the means of the terms of its loss.
+    """
+    per_epoch = epoch_steps(objective)
+    epoch, first = divmod(number, per_epoch)
+    samples = objective.config.batch * int(table.count)
+    count = min(max(1, PIECE // samples), per_epoch - first, most)
+    key_epoch = jax.random.fold_in(key, epoch)
+    learner = train(objective, learner, table, extra, jnp.int32(first), jnp.int32(count), key=key_epoch)
+    if first + count < per_epoch:
+        return number + count, jax.block_until_ready(learner), None
+    means = {name: float(term) / per_epoch for name, term in zip(objective.weights, learner.losses, strict=True)}
+    return number + count, replace(learner, losses=jnp.zeros_like(learner.losses)), means
+
+
+@partial(jax.jit, static_argnums=0)
+def train(
+    objective: Objective,
+    learner: Learnt,
+    table: ReplayTable,
+    extra: Pytree,
+    first: Int[Array, ""],
+    count: Int[Array, ""],
+    *,
+    key: PRNGKey,
+) -> Learnt:
+    """Some gradient steps of an epoch, from number `first` on; the key is the epoch's."""
+    share = partial(train_share, objective)
+    placed = (ALL, (PLACED, THIRD), ALL, ALL, ALL)  # what an objective brings lies as rows do
+    return objective.layout.devices.run(share, placed, ALL)(learner, (table, extra), first, count, key)
+
+
+def train_share(objective: Objective, learner: Learnt, data: Data, first: Array, count: Array, key: PRNGKey) -> Learnt:
+    """One device's part of `train`."""
+    table, _ = data
+    devices, times = objective.layout.devices, objective.layout.times
+    batch = objective.config.batch // devices.count
+    key_order, key_offset = jax.random.split(devices.own_key(key))
+    size = times * table.rows.shape[2]
+    order = shuffle(size, key=key_order)
+    order = jnp.concatenate([order, jnp.resize(order, (batch,))])
+    offset = jax.random.randint(key_offset, table.times.shape, 0, size)
+    tasks = table.count.astype(jnp.float32)
+    branches = [partial(gradient, objective, pattern=pattern) for pattern in objective.layout.patterns]
+
+    def index(step: Array, task: Array) -> Int[Array, " B"]:
+        """Every task goes through its rows in the same random order, each from another place on."""
+        drawn = jax.lax.dynamic_slice(order, ((step * batch + offset[task]) % size,), (batch,))
+        share = table.times[task].astype(jnp.float32) / times
+        return jnp.floor(drawn.astype(jnp.float32) * share).astype(jnp.int32)
+
+    def body(step: Array, learner: Learnt) -> Learnt:
+        def add(task: Array, total: tuple) -> tuple:
+            # What a switch takes is in memory: inside other operations, each use would look the modules up again.
+            frozen = table.bank.pick(table.structures[task])
+            at = index(step, task)
+            found = jax.lax.switch(table.patterns[task], branches, learner.own, frozen, data, task, at)
+            return jax.tree.map(jnp.add, total, found)
+
+        total = (jax.tree.map(jnp.zeros_like, learner.own), jnp.zeros_like(learner.losses))
+        total = jax.lax.fori_loop(0, table.count, add, total)
+        flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
+        gradients, terms = restore(devices.reduce(jax.lax.pmean, flat / tasks))
+        change, opt_state = optimiser(objective).update(gradients, learner.opt_state, learner.own)
+        own: Chain = optax.apply_updates(learner.own, change)  # pyright: ignore[reportAssignmentType]  # Optax says less
+        return Learnt(own, opt_state, learner.losses + terms)
+
+    return jax.lax.fori_loop(first, first + count, body, learner)
+
+
+def gradient(
+    objective: Objective,
+    own: Chain,
+    frozen: Chain,
+    data: Data,
+    task: Array,
+    index: Int[Array, " B"],
+    *,
+    pattern: Pattern,
+) -> tuple[Chain, Float[Array, " terms"]]:
+    """The gradient of a task's loss by the current task's modules, and the terms of the loss."""
+    table, extra = data
+    rows = Rows(objective.layout, table, task, index, frozen, pattern)
+    output, weights = rows.reader(), jnp.array(list(objective.weights.values()))
+    targets = objective.targets(own, rows, extra)
+
+    def loss(own: Chain) -> tuple[Array, Array]:
+        terms = objective.terms(output(own), rows, targets)
+        return terms @ weights, terms
+
+    return jax.grad(loss, has_aux=True)(own)

@@ -1,0 +1,109 @@
+"""The table of agents: each one value, from which commands, configs and figures work. No JAX here."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from modlife.domains.domain import Domain
+from modlife.registry import Table, resolve
+
+
+@dataclass(frozen=True)
+class AgentEntry:
+    """An agent by name. What is a string is `package.module:name`, imported when needed."""
+
+    name: str
+    about: str
+    label: str
+    """What figures call it."""
+    colour: str
+    """What figures draw it in; every agent has its own."""
+    build: str | Any
+    """Takes a `Plan`, gives an `Agent`."""
+    settings: str | type = "modlife.lifelong.settings:Online"
+    """A frozen dataclass that satisfies `Settings`: its fields are the agent's options."""
+    curriculum: str = "paper"
+    """Its usual one."""
+
+    def usual_settings(self) -> Any:
+        """The settings without any option."""
+        return resolve(self.settings)()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an agent is built from."""
+
+    domain: Domain
+    env: Any
+    """Its `Environment`."""
+    modules: Any
+    """The `Modules` that its networks are chained from."""
+    settings: Any
+    steps: int
+    """Environment steps per task."""
+    episodes: int
+    """Episodes per task of evaluations on the way."""
+    tasks: int
+    """How many are planned."""
+    devices: int = 1
+
+
+AGENTS = Table(
+    "agent",
+    AgentEntry(
+        "comp-struct",
+        "the lifelong agent with modules, told the structure of every task",
+        "Comp.+Struct.",
+        "#2a7f62",
+        "modlife.lifelong.compositional:told",
+        "modlife.lifelong.settings:Told",
+    ),
+    AgentEntry(
+        "comp-search",
+        "the lifelong agent with modules, searching for structures; first tasks with distinct components",
+        "Comp.+Search",
+        "#1f6fb4",
+        "modlife.lifelong.compositional:searching",
+        "modlife.lifelong.settings:Searching",
+    ),
+    AgentEntry(
+        "comp-search-nc",
+        "the same with no curriculum: tasks in random order",
+        "Comp.+Search-NC",
+        "#7b5ea7",
+        "modlife.lifelong.compositional:searching",
+        "modlife.lifelong.settings:Searching",
+        curriculum="random",
+    ),
+    AgentEntry(
+        "stl",
+        "single-task learning: a fresh network for each task",
+        "STL",
+        "#777777",
+        "modlife.lifelong.single_task:build",
+    ),
+    AgentEntry(
+        "mtl",
+        "multi-task learning with one module per component, the structure given",
+        "MTL modular",
+        "#17a2b8",
+        "modlife.lifelong.multi_task:modular",
+        curriculum="together",
+    ),
+    AgentEntry(
+        "mtl-chain",
+        "the same with chained input: only the first module sees the state (ablation)",
+        "MTL chain",
+        "#e8a33d",
+        "modlife.lifelong.multi_task:chained",
+        curriculum="together",
+    ),
+    AgentEntry(
+        "mtl-monolithic",
+        "multi-task learning with one network that is told the task's components",
+        "MTL monolithic",
+        "#d1495b",
+        "modlife.lifelong.multi_task:monolithic",
+        curriculum="together",
+    ),
+)

@@ -1,0 +1,119 @@
+"""The online phase that all agents share: PPO updates until the budget of steps is spent."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, UInt32
+
+from modlife.domains.env import PRNGKey
+from modlife.learners.ppo import PPO, LearnerState
+from modlife.learners.replay import Experience, Packing, Replay, with_finals
+from modlife.lifelong.agent import AgentState, Reports
+from modlife.lifelong.reports import Curve
+from modlife.policies.bank import Chain
+from modlife.types import Task
+
+
+class Kept(eqx.Module):
+    """Packed rows of the last updates, [update, time, environment, word]; empty where nothing is kept."""
+
+    rows: UInt32[Array, "update T E W"]
+    reached: UInt32[Array, "kept T E W"]
+    """What was seen before restarts; empty where nobody asked for it."""
+
+
+class Exploring(eqx.Module):
+    """The online phase between two updates."""
+
+    learner: LearnerState
+    kept: Kept
+
+
+@dataclass(frozen=True)
+class Explore:
+    """PPO on what `start` gives; `finish` says what the agent makes of it. Replay keeps the last `times` time steps."""
+
+    ppo: PPO
+    steps: int
+    """Environment steps per task, those of a search included."""
+    start: Callable[[AgentState], LearnerState]
+    finish: Callable[[AgentState, Exploring], tuple[AgentState, Reports]]
+    key: PRNGKey
+    times: int = 0
+    name: str = "online"
+
+    def begin(self, state: AgentState) -> Exploring:
+        """A learner, and room for what will be kept."""
+        shape = (self.kept_updates, self.ppo.config.length, self.ppo.config.envs, Packing.of(self.ppo.env).words)
+        reached = shape if self.ppo.keeps_reached else (0, *shape[1:])
+        return Exploring(self.start(state), Kept(jnp.zeros(shape, jnp.uint32), jnp.zeros(reached, jnp.uint32)))
+
+    def length(self, state: AgentState) -> int:
+        """Updates until each task has had at least its steps."""
+        return update_count(self.ppo, self.steps - state.facts.spent)
+
+    @property
+    def kept_updates(self) -> int:
+        """The last updates, of which replay keeps the transitions."""
+        return -(-self.times // self.ppo.config.length)
+
+    def run(self, state: AgentState) -> Iterator[tuple[int, Exploring, Reports]]:
+        """One update after the other."""
+        work, spent, length = state.work, state.facts.spent, self.length(state)
+        learner, kept = work.learner, work.kept
+        for number in range(state.facts.done, length):
+            learner, happened, progress = self.ppo.update(learner, key=jax.random.fold_in(self.key, number))
+            place = number - (length - self.kept_updates)
+            if place >= 0:
+                kept = self.keep(kept, place, happened)
+            curve = Curve(spent + (number + 1) * self.ppo.config.batch, jax.tree.map(np.asarray, progress))
+            yield number + 1, Exploring(learner, kept), (curve,)
+
+    def keep(self, kept: Kept, place: int, happened: Experience) -> Kept:
+        """What was kept, and what happened in one more update of a single task."""
+        packing = Packing.of(self.ppo.env)
+        happened = jax.tree.map(lambda leaf: leaf[0], happened)
+        rows, reached = kept.rows.at[place].set(packing.pack(happened.transitions)), kept.reached
+        if self.ppo.keeps_reached:
+            reached = reached.at[place].set(packing.seen(self.ppo.env, happened.reached))
+        return Kept(rows, reached)
+
+    def end(self, state: AgentState) -> tuple[AgentState, Reports]:
+        """As the agent says."""
+        return self.finish(state, state.work)
+
+    def replay(self, work: Exploring, updates: int) -> Replay:
+        """The last time steps of a phase of so many updates, and what was seen after them."""
+        env, packing = self.ppo.env, Packing.of(self.ppo.env)
+        first = max(0, self.kept_updates - updates)  # a short phase does not fill all of the room
+        after = observe_all(env, jax.tree.map(lambda leaf: leaf[0], work.learner.actors.states))
+        last = np.asarray(packing.seen(env, after))
+        rows, reached = (self.of_time(one[first:]) for one in (work.kept.rows, work.kept.reached))
+        if not self.ppo.keeps_reached:
+            return Replay(np.concatenate([rows, last[None]]), len(rows))
+        flat = jnp.asarray(rows.reshape(-1, packing.words))
+        truncated = np.asarray(packing.unpack(flat).truncated).reshape(rows.shape[:2])
+        return with_finals(rows, last, reached, truncated)
+
+    def of_time(self, pieces: Array) -> UInt32[np.ndarray, "time E W"]:
+        """The last time steps of consecutive pieces."""
+        rows = np.asarray(pieces)
+        return rows.reshape(-1, *rows.shape[2:])[-self.times :]
+
+
+observe_all = jax.jit(lambda env, states: jax.vmap(env.observe)(states), static_argnums=0)
+
+
+def update_count(ppo: PPO, steps: int) -> int:
+    """Updates until each task has had at least this many environment steps."""
+    return -(-steps // ppo.config.batch)
+
+
+def begin_chain(ppo: PPO, chain: Chain, task: Task, *, key: PRNGKey) -> LearnerState:
+    """A learner of one task, on a copy of a chain of modules."""
+    tasks = jnp.array([ppo.env.graph.indices(task)])
+    return ppo.init(chain, tasks, jnp.zeros_like(tasks), key=key)

@@ -1,0 +1,170 @@
+"""What agents can be told: their settings, with the searches and consolidators that those name. No JAX here.
+
+An agent's settings are a frozen dataclass; its fields, and those of the configs in it, are the agent's options on the
+command line. `first_tasks` and `check` let the life's config ask what only the agent can know.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from modlife.checks import check_at_least
+from modlife.domains.graph import ProblemGraph
+from modlife.errors import InputError
+from modlife.learners.config import BCQConfig, PPOConfig
+from modlife.registry import Table
+
+
+class Settings(Protocol):
+    """What a life's config knows of an agent's settings."""
+
+    def first_tasks(self, graph: ProblemGraph) -> int | None:
+        """How many first tasks should share no component, in the paper's order; None for as many as can."""
+        ...
+
+    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
+        """Says what is wrong in a life of so many tasks with so many steps each."""
+        ...
+
+
+@dataclass(frozen=True)
+class SearchEntry:
+    """A way to find structures, by name. What is a string is `package.module:name`, imported when needed."""
+
+    name: str
+    about: str
+    config: str | type
+    """A frozen dataclass with its options; it has `episodes` and `most_steps` as `ExhaustiveConfig` does."""
+    build: str | Any
+    """Takes its config, gives a `Search` (`lifelong.search`)."""
+
+
+@dataclass(frozen=True)
+class ConsolidatorEntry:
+    """A way to learn offline, by name. What is a string is `package.module:name`, imported when needed."""
+
+    name: str
+    about: str
+    config: str | type
+    """A frozen dataclass with its options."""
+    build: str | Any
+    """Takes a `Layout`, its config, and the discount; gives a `Consolidator` (`learners.offline`)."""
+    acting: str | Any
+    """How an agent acts whose modules were learnt so: takes its config, gives a `Rule`."""
+    keeps_finals: str | Any = None
+    """Whether replay must tell what time limits cut off: takes its config. Not by default."""
+
+
+@dataclass(frozen=True)
+class ExhaustiveConfig:
+    """Every combination of modules is tried."""
+
+    episodes: int = 10
+    """Episodes with which each structure is tried; their steps count against the budget."""
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1:
+            raise InputError(f"episodes = {self.episodes}, but a structure needs at least 1 to be tried.")
+
+    def most_steps(self, structures: int, horizon: int) -> int:
+        """Environment steps that a search takes if no episode ends early."""
+        return structures * self.episodes * horizon
+
+
+SEARCHES = Table(
+    "search",
+    SearchEntry(
+        "exhaustive",
+        "tries every combination of modules",
+        config="modlife.lifelong.settings:ExhaustiveConfig",
+        build="modlife.lifelong.search:Exhaustive",
+    ),
+)
+CONSOLIDATORS = Table(
+    "consolidator",
+    ConsolidatorEntry(
+        "bcq",
+        "batch-constrained Q-learning, the paper's; for actions that can be counted",
+        config="modlife.learners.config:BCQConfig",
+        build="modlife.learners.bcq:BCQ",
+        acting="modlife.learners.bcq:acting",
+        keeps_finals="modlife.learners.bcq:keeps_finals",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Online:
+    """Settings of agents that only learn online."""
+
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    """How to learn online."""
+
+    def first_tasks(self, graph: ProblemGraph) -> int | None:
+        """As many as can."""
+        return None
+
+    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
+        """Nothing can be wrong."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Settings of the lifelong agent that is told the structure of every task."""
+
+    replay_size: int = 100_000
+    """Transitions kept of each task: the last ones of its online phase."""
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    """How to learn online."""
+    offline: Any = field(default_factory=BCQConfig, metadata={"table": CONSOLIDATORS})
+    """How to learn offline."""
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 1, "replay_size")
+
+    def first_tasks(self, graph: ProblemGraph) -> int | None:
+        """As many as can."""
+        return None
+
+    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
+        """Nothing can be wrong."""
+
+
+@dataclass(frozen=True)
+class Searching:
+    """Settings of the lifelong agent that searches for structures."""
+
+    modules: int | None = None
+    """Modules per factor (k); by default as many as the largest factor has components."""
+    replay_size: int = 100_000
+    """Transitions kept of each task: the last ones of its online phase."""
+    search: Any = field(default_factory=ExhaustiveConfig, metadata={"table": SEARCHES})
+    """How to find structures."""
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    """How to learn online."""
+    offline: Any = field(default_factory=BCQConfig, metadata={"table": CONSOLIDATORS})
+    """How to learn offline."""
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 1, "replay_size")
+        if self.modules is not None and self.modules < 1:
+            raise InputError(f"modules = {self.modules}, but an agent needs at least 1 per factor.")
+
+    def module_count(self, graph: ProblemGraph) -> int:
+        """Modules per factor."""
+        return self.modules or max(graph.shape)
+
+    def first_tasks(self, graph: ProblemGraph) -> int | None:
+        """One for each module."""
+        return min(self.module_count(graph), max(graph.shape))
+
+    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
+        """The search leaves something of the budget."""
+        modules = self.module_count(graph)
+        structures = modules ** len(graph.factors)
+        most = self.search.most_steps(structures, horizon)
+        if tasks > modules and steps <= most:
+            raise InputError(
+                f"steps = {steps}, but the search alone may take {most}: {modules} modules per factor give "
+                f"{structures} structures, tried for {self.search.episodes} episodes of up to {horizon} steps. Give "
+                "more steps, or fewer modules or search episodes."
+            )

@@ -1,0 +1,143 @@
+"""What a life came to, from its records: pure functions of the lines of metrics.jsonl.
+
+Lives, tables and figures share them, so a new number can be computed for old results too. Records are dictionaries:
+
+    {"kind": "curriculum", "stages": [[task, ...], ...]}        what is to be learnt; once more when a life grows
+    {"kind": "structure", "structure": [...], "how": ...}       the structure of a stage's task, and how it was found
+    {"kind": "curve", "steps": n, "return": [...], ...}         training returns of a stage's tasks
+    {"kind": "evaluation", "when": ..., "tasks": [...], ...}    zero-shot, online: the task in hand; seen: all so far
+    {"kind": "offline", "epoch": n, ...}                        losses
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+Record = dict[str, Any]
+
+PHASES = ("zero-shot", "online", "offline")
+"""When a task is evaluated: before learning it, after learning it online, at the end of its stage."""
+
+
+def summarise(records: Sequence[Record]) -> dict[str, Any]:
+    """The numbers of a summary that follow from records; those that a life has no records for are left out."""
+    found = {"by_phase": by_phase(records), "retention": retention(records), "structures": structures(records)}
+    return {name: value for name, value in found.items() if value}
+
+
+def stages_of(records: Iterable[Record]) -> list[list[str]]:
+    """The tasks of each stage."""
+    return [stage for record in records if record["kind"] == "curriculum" for stage in record["stages"]]
+
+
+def by_phase(records: Sequence[Record]) -> dict[str, Any]:
+    """Mean return over tasks before learning, after the online phase and after the offline phase.
+
+    Only for agents that evaluate before they learn; the last is the task's return in the evaluation after its stage.
+    """
+    averages: dict[str, Any] = {}
+    for when in ("zero-shot", "online"):
+        returns = [record["mean_return"] for record in records if record.get("when") == when]
+        if returns:
+            averages[when] = averaged(returns)
+    if averages:
+        averages["offline"] = averaged([record["return"][-1] for record in records if record.get("when") == "seen"])
+    return averages
+
+
+def averaged(returns: list[float]) -> dict[str, Any]:
+    """Returns of tasks, and their mean."""
+    return {"return": returns, "mean_return": round(float(np.mean(returns)), 4)}
+
+
+def retention(records: Sequence[Record]) -> dict[str, Any]:
+    """How a task's return changed from the end of its stage to the last evaluation on the way; negative is forgetting.
+
+    The mean over all tasks but those of the last stage, and the worst of them.
+    """
+    seen = [record for record in records if record.get("when") == "seen"]
+    if len(seen) < 2:
+        return {}
+    after: dict[str, float] = {}
+    for record in seen:
+        for task, value in zip(record["tasks"], record["return"], strict=True):
+            after.setdefault(task, value)
+    now = dict(zip(seen[-1]["tasks"], seen[-1]["return"], strict=True))
+    changes = {task: now[task] - after[task] for task in seen[-2]["tasks"]}
+    worst = min(changes, key=changes.__getitem__)
+    mean = round(float(np.mean(list(changes.values()))), 4)
+    return {"mean_change": mean, "worst_change": round(changes[worst], 4), "worst_task": worst}
+
+
+def structures(records: Sequence[Record]) -> dict[str, Any]:
+    """Each task's structure, and how many searched ones are those that the modules' first components suggest."""
+    stages = stages_of(records)
+    found = [(stages[record["stage"]][0], record) for record in records if record["kind"] == "structure"]
+    if not found:
+        return {}
+    owners: dict[tuple[int, int], str] = {}
+    for task, record in found:
+        for depth, (module, component) in enumerate(zip(record["structure"], task.split("/"), strict=True)):
+            owners.setdefault((depth, module), component)
+    searched = [(task, record["structure"]) for task, record in found if record["how"] == "searched"]
+    return {
+        "tasks": {task: record["structure"] for task, record in found},
+        "searched": len(searched),
+        "as_expected": sum(structure == expected(owners, task) for task, structure in searched),
+    }
+
+
+def expected(owners: dict[tuple[int, int], str], task: str) -> list[int] | None:
+    """For each factor, the first module whose first task had this component; None if there is none for one."""
+    modules = []
+    for depth, component in enumerate(task.split("/")):
+        same = [module for (at, module), owner in owners.items() if (at, owner) == (depth, component)]
+        if not same:
+            return None
+        modules.append(min(same))
+    return modules
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Training returns against steps."""
+
+    steps: Float[np.ndarray, " update"]
+    returns: Float[np.ndarray, "task update"]
+
+
+def curves(records: Sequence[Record]) -> Curves:
+    """The learning curves of all tasks at the steps of the first stage's updates.
+
+    A search shifts a stage's curve: while it lasts, the mean return of the structures it tries counts.
+    """
+    stages: dict[int, list[Record]] = {}
+    searched: dict[int, float] = {}
+    for record in records:
+        if record["kind"] == "curve":
+            stages.setdefault(record["stage"], []).append(record)
+        elif record["kind"] == "structure" and "returns" in record:
+            searched[record["stage"]] = float(np.mean(record["returns"]))
+    steps = np.array([record["steps"] for record in stages[min(stages)]], float)
+    each = [on_grid(steps, of_stage, searched.get(stage)) for stage, of_stage in sorted(stages.items())]
+    return Curves(steps, np.concatenate(each))
+
+
+def on_grid(
+    steps: Float[np.ndarray, " update"], records: list[Record], before: float | None
+) -> Float[np.ndarray, "task update"]:
+    """The curves of a stage at the given steps; before its first update, the return of the search."""
+    own = np.array([record["steps"] for record in records], float)
+    returns = np.array([record["return"] for record in records], float).T
+    if before is None:
+        return returns
+    return np.array([np.interp(steps, own, curve, left=before) for curve in returns])
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard error over seeds; the error of a single seed is not known."""
+    data = np.array(values, float)
+    return float(data.mean()), float(data.std(ddof=1) / np.sqrt(len(data))) if len(data) > 1 else float("nan")

@@ -1,0 +1,244 @@
+"""Networks as chains of modules: one module per factor, each seeing its part of the state and the output before it.
+
+A network is a value without parameters; parameters are pytrees that it makes (`init`), narrows to one task (`pick`)
+and applies to a batch of observations (`__call__`). What the modules are made of, the domain brings (`Modules`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import nn
+from jaxtyping import Array, Float, Int
+
+from modlife.domains.env import Choice, Part, PRNGKey
+from modlife.domains.graph import Discrete, ProblemGraph
+from modlife.errors import InputError
+from modlife.policies.bank import Bank, Chain
+from modlife.policies.distributions import Categorical, Gaussian, log_softmax
+from modlife.policies.layers import host_generator
+from modlife.types import Structure
+
+
+class Output(eqx.Module):
+    """What a network says of a batch of observations where actions are a few."""
+
+    logits: Float[Array, "A B"]
+    values: Float[Array, "Q B"]
+    """Q for each action, or a single row with V."""
+
+    @property
+    def value(self) -> Float[Array, " B"]:
+        """V(s): the largest Q, with the gradient going through that one only; or V itself."""
+        return self.values.max(axis=0)
+
+    @property
+    def distribution(self) -> Categorical:
+        """How the actor acts."""
+        return Categorical(log_softmax(self.logits))
+
+
+class GaussianOutput(eqx.Module):
+    """What a network says of a batch of observations where actions are real numbers."""
+
+    mean: Float[Array, "A B"]
+    log_std: Float[Array, " A"]
+    value: Float[Array, " B"]
+
+    @property
+    def distribution(self) -> Gaussian:
+        """How the actor acts."""
+        return Gaussian(self.mean, self.log_std)
+
+
+AnyOutput = Output | GaussianOutput
+
+
+@runtime_checkable
+class Network(Protocol):
+    """What learners know of a network."""
+
+    def init(self, *, key: PRNGKey) -> Any:
+        """Fresh parameters."""
+        ...
+
+    def pick(self, params: Any, structure: Int[Array, " F"]) -> Any:
+        """The parameters of the policy that a structure stands for."""
+        ...
+
+    def __call__(self, policy: Any, parts: Mapping[str, Part]) -> AnyOutput:
+        """What a policy says of a batch, from the parts of its observations."""
+        ...
+
+
+@runtime_checkable
+class Modules(Protocol):
+    """What a domain's networks are made of: a frozen, hashable value."""
+
+    def module(self, graph: ProblemGraph, depth: int, *, critic: int, rng: np.random.Generator) -> eqx.Module:
+        """A fresh module of the factor at this depth, called with its view and the output before it (None at first).
+
+        The last one gives an `Output` or `GaussianOutput`; it may be given a task's descriptor as third argument.
+        `critic` is the number of its values: one per action for Q, 1 for V.
+        """
+        ...
+
+    def told(self, last: Any, graph: ProblemGraph, width: int, *, critic: int, rng: np.random.Generator) -> eqx.Module:
+        """The last module made to take a descriptor of this width."""
+        ...
+
+    def view(self, graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part | None:
+        """What the modules of a factor see."""
+        ...
+
+    def width(self, graph: ProblemGraph, depth: int) -> int:
+        """How many numbers per sample come out of the module before a depth; 0 before the first."""
+        ...
+
+
+@dataclass(frozen=True)
+class Modular:
+    """A bank of modules; a policy is a chain of one module per factor."""
+
+    graph: ProblemGraph
+    sizes: tuple[int, ...]
+    """Modules per factor."""
+    critic: int
+    """Rows of the critic's output: one per action for Q, 1 for V."""
+    modules: Modules
+
+    @staticmethod
+    def with_q(graph: ProblemGraph, sizes: tuple[int, ...], modules: Modules) -> "Modular":
+        """The network whose critic tells the value of each action, where actions can be counted; else V."""
+        return Modular(graph, sizes, graph.actions.size if isinstance(graph.actions, Discrete) else 1, modules)
+
+    def init(self, *, key: PRNGKey) -> Bank:
+        """A bank of fresh modules."""
+        rng = host_generator(key)
+        return Bank.of([[self.module(depth, rng=rng) for _ in range(n)] for depth, n in enumerate(self.sizes)])
+
+    def module(self, depth: int, *, rng: np.random.Generator) -> eqx.Module:
+        """A fresh module of the factor at this depth."""
+        return self.modules.module(self.graph, depth, critic=self.critic, rng=rng)
+
+    def pick(self, params: Bank, structure: Structure | Int[Array, " F"]) -> Chain:
+        """The chain of modules that a structure stands for."""
+        return params.pick(structure)
+
+    def __call__(self, policy: Chain, parts: Mapping[str, Part]) -> AnyOutput:
+        """What a chain says of a batch."""
+        return self.onward(policy, parts, None, depth=0)
+
+    def features(self, policy: Chain, parts: Mapping[str, Part], *, depth: int) -> Float[Array, "n B"]:
+        """What the modules before a depth (1 or more) make of a batch; `onward` takes it from there."""
+        before = self.chain(policy[:depth], parts, None, depth=0)
+        assert before is not None
+        return before.reshape(-1, before.shape[-1])
+
+    def onward(
+        self, policy: Chain, parts: Mapping[str, Part], features: Float[Array, "n B"] | None, *, depth: int
+    ) -> AnyOutput:
+        """What a chain says of a batch, from the features that the modules before a depth made of it."""
+        *early, last = policy
+        before = self.chain(early[depth:], parts, features, depth=depth)
+        return last(self.view(len(early), parts), before)
+
+    def chain(
+        self, modules: Sequence[Any], parts: Mapping[str, Part], before: Float[Array, "..."] | None, *, depth: int
+    ) -> Float[Array, "..."] | None:
+        """The output of consecutive modules from a depth on, each applied to its view and the output before it."""
+        for here, module in enumerate(modules, start=depth):
+            before = module(self.view(here, parts), before)
+        return before
+
+    def view(self, depth: int, parts: Mapping[str, Part]) -> Part | None:
+        """What the modules of a factor see."""
+        return self.modules.view(self.graph, depth, parts)
+
+    def width(self, depth: int) -> int:
+        """How many features the modules before a depth give."""
+        return self.modules.width(self.graph, depth)
+
+
+@dataclass(frozen=True)
+class OnePolicy:
+    """A network whose parameters are a single policy of another, whatever structure is asked for."""
+
+    network: Network
+
+    def init(self, *, key: PRNGKey) -> Any:
+        """A fresh policy."""
+        params = self.network.init(key=key)
+        return self.network.pick(params, jnp.zeros(len(params.sizes), jnp.int32))
+
+    def pick(self, params: Any, structure: Int[Array, " F"]) -> Any:
+        """The policy."""
+        return params
+
+    def __call__(self, policy: Any, parts: Mapping[str, Part]) -> AnyOutput:
+        """What it says of a batch."""
+        return self.network(policy, parts)
+
+
+@dataclass(frozen=True)
+class Monolithic:
+    """One network for all tasks: the modular chain with one module per factor, told the task by a descriptor.
+
+    The descriptor has a 1 for each component of the task and joins the input of the first dense layers.
+    """
+
+    graph: ProblemGraph
+    critic: int
+    modules: Modules
+    descriptor: int = 16
+    """Width of the descriptor; the components fill its beginning. The paper's parameter counts have 16."""
+
+    def __post_init__(self) -> None:
+        if self.descriptor < sum(self.graph.shape):
+            raise InputError(f"A descriptor of {self.descriptor} cannot hold {sum(self.graph.shape)} components.")
+
+    @property
+    def chain(self) -> Modular:
+        """The same network without a descriptor."""
+        return Modular(self.graph, (1,) * len(self.graph.factors), self.critic, self.modules)
+
+    def init(self, *, key: PRNGKey) -> Chain:
+        """Fresh parameters: the chain's, with wider heads."""
+        rng = host_generator(key)
+        *early, last = (self.chain.module(depth, rng=rng) for depth in range(len(self.graph.factors)))
+        return (*early, self.modules.told(last, self.graph, self.descriptor, critic=self.critic, rng=rng))
+
+    def pick(self, params: Chain, structure: Structure | Int[Array, " F"]) -> tuple[Chain, Array]:
+        """The whole network, with the descriptor of the task that has these component indices."""
+        starts = np.cumsum([0, *self.graph.shape[:-1]])
+        hot = nn.one_hot(jnp.asarray(structure) + jnp.asarray(starts), self.descriptor).sum(axis=0)
+        return (params, hot)
+
+    def __call__(self, policy: tuple[Chain, Array], parts: Mapping[str, Part]) -> AnyOutput:
+        """What it says of a batch."""
+        (*early, last), hot = policy
+        view = self.chain.view(len(early), parts)
+        some = next(iter(parts.values()))
+        batch = (some.index if isinstance(some, Choice) else some).shape[-1]
+        descriptor = jnp.broadcast_to(hot[:, None], (self.descriptor, batch))
+        return last(view, self.chain.chain(early, parts, None, depth=0), descriptor)
+
+
+def dense(view: Part) -> Float[Array, "..."]:
+    """The view written out for each sample."""
+    return view.values[..., view.index] if isinstance(view, Choice) else view
+
+
+def view_of(graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part:
+    """The parts of the state that a factor sees, one after the other."""
+    names = graph.factors[depth].sees
+    return parts[names[0]] if len(names) == 1 else jnp.concatenate([dense(parts[name]) for name in names])
+
+
+def view_size(graph: ProblemGraph, depth: int, *, axes: slice) -> int:
+    """How many numbers a factor sees along some axes of its parts."""
+    return sum(math.prod(part.shape[axes]) for part in graph.state if part.name in graph.factors[depth].sees)

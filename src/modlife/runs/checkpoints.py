@@ -1,0 +1,293 @@
+"""Checkpoints: complete, verified states of a life, from which it goes on exactly.
+
+    checkpoints/00000012/checkpoint.json      what it is: format, description, size and checksum of every file it needs
+    checkpoints/00000012/state.safetensors    arrays of the agent's state
+    replay/<sha-256>.safetensors              transitions of one task; written once, named by their content
+
+A checkpoint is written aside, synced, read back and verified, and only then given its name. Loading checks every byte
+against its checksum, reads arrays of the expected names, shapes and types, and nothing else: no code can come in.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from modlife.errors import InputError
+from modlife.learners.replay import Replay
+from modlife.lifelong.agent import Facts
+from modlife.runs.codec import from_json, to_json
+from modlife.runs.durable import ASIDE, Disk, clear, read_regular, replace_file, save_error, sha256
+
+FORMAT = 2
+"""Version of a checkpoint's layout. Format 1 had other arrays, and replay that did not tell time limits from ends."""
+KEEP = 2
+"""The newest checkpoints that are kept, besides one per stage."""
+NUMBER = re.compile(r"\d{8}")
+CHECKSUM = re.compile(r"[0-9a-f]{64}")
+STATE, INDEX = "state.safetensors", "checkpoint.json"
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a checkpoint says besides arrays."""
+
+    stage: int
+    """The stage the agent is in, or will be in next."""
+    ended: bool
+    """Whether it was taken right after a stage ended."""
+    planned: int
+    """How many tasks the life was planned for."""
+    facts: Facts
+    """What the agent's state says besides arrays."""
+    metrics_bytes: int
+    """Length of the metrics file that belongs to this state, and its checksum."""
+    metrics_sha256: str
+    wall_seconds: dict[str, float]
+    """Spent so far on each phase."""
+    cpu_seconds: dict[str, float]
+    peak_megabytes: float
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that a checkpoint needs."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Index:
+    """The body of checkpoint.json."""
+
+    format: int
+    description: Description
+    state: File
+    replay: tuple[File, ...]
+
+
+class Checkpoints:
+    """The checkpoints of one run directory."""
+
+    def __init__(self, run: Path, disk: Disk):
+        self.folder, self.replay, self.disk = run / "checkpoints", run / "replay", disk
+        self.known: dict[int, tuple[Replay, File]] = {}
+        """Replay that stands in a file, by the identity of its rows."""
+
+    def numbers(self) -> list[int]:
+        """Those that have their final name, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(int(path.name) for path in self.folder.iterdir() if NUMBER.fullmatch(path.name))
+
+    def path(self, number: int) -> Path:
+        """Where a checkpoint is."""
+        return self.folder / f"{number:08d}"
+
+    def save(self, tree: Any, memory: tuple[Replay, ...], description: Description) -> int:
+        """Writes a checkpoint, verifies it, and removes those no longer needed; returns its number."""
+        from safetensors.numpy import save
+
+        number = max(self.numbers(), default=-1) + 1
+        try:
+            for folder in (self.folder, self.replay):
+                if not folder.exists():
+                    self.disk.make(folder)
+        except OSError as error:
+            raise save_error(self.folder, error) from error
+        replay = tuple(self.keep(one) for one in memory)
+        state = save(named_arrays(tree))
+        index = Index(FORMAT, description, File(len(state), sha256(state)), replay)
+        aside = self.folder / f"{number:08d}{ASIDE}"
+        try:
+            self.disk.make(aside)
+            self.disk.write(aside / STATE, state)
+            self.disk.write(aside / INDEX, sealed(to_json(index)))
+            self.disk.sync(aside)
+            self.verify(aside)
+            self.disk.rename(aside, self.path(number))
+        except OSError as error:
+            clear(self.disk, aside)
+            raise save_error(aside, error) from error
+        self.prune(number)
+        return number
+
+    def keep(self, replay: Replay) -> File:
+        """Writes the replay of a task, unless it is there."""
+        from safetensors.numpy import save
+
+        known, file = self.known.get(id(replay.rows), (None, None))
+        if known is not None and file is not None and known.rows is replay.rows:
+            return file
+        data = save({"rows": replay.rows, "times": np.array([replay.times])})
+        file = File(len(data), sha256(data))
+        path = self.replay_path(file)
+        if not intact(path, file):
+            replace_file(self.disk, path, data)
+        self.known[id(replay.rows)] = (replay, file)
+        return file
+
+    def replay_path(self, file: File) -> Path:
+        """Where a replay file is."""
+        return self.replay / f"{file.sha256}.safetensors"
+
+    def prune(self, newest: int) -> None:
+        """Removes all but the last few and those at the end of a stage."""
+        for number in [number for number in self.numbers() if number <= newest][:-KEEP]:
+            if not self.ended_stage(number):
+                self.discard(number)
+
+    def ended_stage(self, number: int) -> bool:
+        """Whether a checkpoint was taken at the end of a stage; one that cannot be read is of no more use."""
+        try:
+            return bool(unsealed(self.path(number) / INDEX)["description"]["ended"])
+        except (InputError, KeyError, TypeError):
+            return False
+
+    def discard(self, number: int) -> None:
+        """Takes a checkpoint's name away first, so that a kill leaves no half of it under that name."""
+        path = self.path(number)
+        aside = path.with_name(path.name + ASIDE)
+        try:
+            self.disk.rename(path, aside)
+            self.disk.remove(aside)
+        except OSError as error:
+            raise save_error(path, error) from error
+
+    def sweep(self) -> None:
+        """Removes what killed writers left behind."""
+        for folder in (self.folder, self.replay):
+            if folder.is_symlink():
+                raise InputError(f"'{folder}' is a link, not a directory of the run.")
+        for folder in (self.folder.parent, self.folder, self.replay):
+            for path in folder.glob(f"*{ASIDE}") if folder.is_dir() else ():
+                try:
+                    self.disk.remove(path)
+                except OSError as error:
+                    raise save_error(path, error) from error
+
+    def verify(self, folder: Path) -> tuple[Index, bytes]:
+        """A checkpoint's index and the bytes of its arrays, every byte checked; says which file is damaged, and how."""
+        body = unsealed(folder / INDEX)
+        if body.get("format") != FORMAT:
+            raise InputError(
+                f"'{folder / INDEX}' has format {body.get('format')!r}; this version reads {FORMAT}. Its metrics and "
+                "summary can be read; to go on with it, use the version that its manifest names."
+            )
+        index = from_json(Index, body, where=str(folder / INDEX))
+        return index, checked_bytes(folder / STATE, index.state)
+
+    def read(self, folder: Path) -> "Saved":
+        """All of a checkpoint but replay."""
+        index, state = self.verify(folder)
+        return Saved(folder, index, loaded(folder / STATE, state))
+
+    def memory(self, index: Index) -> tuple[Replay, ...]:
+        """The replay of each task, every byte checked."""
+        return tuple(self.replay_of(file) for file in index.replay)
+
+    def replay_of(self, file: File) -> Replay:
+        """The replay of a task from its file."""
+        path = self.replay_path(file)
+        arrays = loaded(path, checked_bytes(path, file))
+        rows, times = arrays.get("rows"), arrays.get("times")
+        if rows is None or rows.ndim != 3 or rows.dtype != np.uint32 or times is None or times.shape != (1,):
+            raise InputError(f"'{path}' holds no replay rows.")
+        replay = Replay(rows, int(times[0]))
+        self.known[id(rows)] = (replay, file)
+        return replay
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A checkpoint that was read, without its replay."""
+
+    folder: Path
+    index: Index
+    arrays: dict[str, np.ndarray]
+
+
+def named_arrays(tree: Any) -> dict[str, np.ndarray]:
+    """The arrays of a tree by their path in it."""
+    import jax
+
+    return {
+        jax.tree_util.keystr(path): np.asarray(leaf, order="C")  # ascontiguousarray gives scalars an axis
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+    }
+
+
+def filled(template: Any, arrays: dict[str, np.ndarray], *, where: str) -> Any:
+    """The template, of arrays or shapes, with these arrays; their names, shapes and types must be the same."""
+    import jax
+    import jax.numpy as jnp
+
+    leaves, structure = jax.tree_util.tree_flatten_with_path(template)
+    names = [jax.tree_util.keystr(path) for path, _ in leaves]
+    if set(names) != set(arrays):
+        odd = sorted(set(names) ^ set(arrays))[0]
+        raise InputError(f"'{where}' does not fit the config: array '{odd}' is in one and not in the other.")
+    for name, (_, leaf) in zip(names, leaves, strict=True):
+        if arrays[name].shape != leaf.shape or arrays[name].dtype != leaf.dtype:
+            raise InputError(
+                f"'{where}' does not fit the config: array '{name}' is {arrays[name].dtype}{arrays[name].shape} "
+                f"instead of {leaf.dtype}{leaf.shape}."
+            )
+    return jax.tree.unflatten(structure, [jnp.asarray(arrays[name]) for name in names])
+
+
+def loaded(path: Path, data: bytes) -> dict[str, np.ndarray]:
+    """The arrays in a file's bytes, which may be anything, though with the right checksum."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        return load(data)
+    except (SafetensorError, KeyError, ValueError) as error:  # no such file, a type that NumPy has not, a wrong shape
+        raise InputError(f"'{path}' holds no arrays that can be read ({error}).") from error
+
+
+def sealed(body: dict[str, Any]) -> bytes:
+    """JSON with a checksum of its own."""
+    return json.dumps({"sha256": sha256(canonical(body)), "body": body}, indent=1).encode() + b"\n"
+
+
+def unsealed(path: Path) -> dict[str, Any]:
+    """The body of sealed JSON, if its checksum is right, and every byte as `sealed` writes it."""
+    data = read_regular(path)
+    try:
+        outer = json.loads(data)
+        body = outer.get("body") if isinstance(outer, dict) else None
+        if isinstance(body, dict) and data == sealed(body):
+            return body
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"'{path}' is damaged: it is not JSON ({error}).") from error
+    raise InputError(f"'{path}' is damaged: its checksum is wrong.")
+
+
+def canonical(body: dict[str, Any]) -> bytes:
+    """The same bytes for the same values."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+
+
+def checked_bytes(path: Path, file: File) -> bytes:
+    """A file's bytes, if they are those that were written."""
+    if not CHECKSUM.fullmatch(file.sha256):
+        raise InputError(f"'{path.parent}' refers to a file by '{file.sha256}', which is not a checksum.")
+    data = read_regular(path, size=file.bytes)
+    if sha256(data) != file.sha256:
+        raise InputError(f"'{path}' is damaged: its SHA-256 is {sha256(data)[:12]}... instead of {file.sha256[:12]}...")
+    return data
+
+
+def intact(path: Path, file: File) -> bool:
+    """Whether a file is there as it should be."""
+    try:
+        checked_bytes(path, file)
+    except InputError:
+        return False
+    return True

@@ -1,0 +1,83 @@
+"""Configs and descriptions as JSON, and back: every name and type is checked, nothing is run.
+
+A field that may hold one of several configs names, in its metadata, the table that they stand in; its JSON then says
+which one it is, as `{"domain": "grid2d", "size": 8, ...}`.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING
+from typing import Any, Literal
+
+from modlife.errors import InputError, unknown
+from modlife.registry import resolve
+
+TABLE = "table"
+"""The name of the metadata."""
+NOTHING: Mapping[str, Any] = types.MappingProxyType({})
+
+
+def to_json(value: Any) -> Any:
+    """A dataclass as plain JSON values."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {one.name: tagged(one, getattr(value, one.name)) for one in dataclasses.fields(value)}
+    if isinstance(value, tuple | list):
+        return [to_json(one) for one in value]
+    return {name: to_json(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def tagged(field: Any, value: Any) -> Any:
+    """The value of a field, with its name in the field's table if it has one."""
+    table = field.metadata.get(TABLE)
+    return {table.kind: table.of(value).name, **to_json(value)} if table else to_json(value)
+
+
+def from_json(kind: type, data: Any, *, where: str = "config", given: Mapping[str, Any] = NOTHING) -> Any:
+    """A dataclass from JSON values that may come from anywhere; `given` are fields that need no reading."""
+    if not isinstance(data, dict):
+        raise InputError(f"{where} must be a table of fields, but is {data!r}.")
+    hints, fields = typing.get_type_hints(kind), {one.name: one for one in dataclasses.fields(kind)}
+    for name in data:
+        if name not in fields:
+            raise unknown(f"field in {where}", name, fields)
+    for one in fields.values():
+        if one.name not in {*data, *given} and one.default is MISSING and one.default_factory is MISSING:
+            raise InputError(f"{where} has no field '{one.name}'.")
+    values = {name: read(fields[name], hints[name], value, f"{where}.{name}") for name, value in data.items()}
+    return kind(**values, **given)
+
+
+def read(field: Any, hint: Any, value: Any, where: str) -> Any:
+    """The value of a field."""
+    table = field.metadata.get(TABLE)
+    if table is None:
+        return checked(hint, value, where=where)
+    if not isinstance(value, dict):
+        raise InputError(f"{where} must be a table of fields, but is {value!r}.")
+    name = value.get(table.kind)
+    if not isinstance(name, str):
+        raise InputError(f"{where} does not say which {table.kind} it is: {table.kind} = {name!r}.")
+    rest = {key: one for key, one in value.items() if key != table.kind}
+    return from_json(resolve(table[name].config), rest, where=where)
+
+
+def checked(hint: Any, value: Any, *, where: str) -> Any:
+    """The value if it has the type that the field asks for."""
+    options, origin = typing.get_args(hint), typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return checked(options[0], value, where=where)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return from_json(hint, value, where=where)
+    if origin is tuple and isinstance(value, list):
+        return tuple(checked(options[0], one, where=where) for one in value)
+    if origin is dict and isinstance(value, dict):
+        return {name: checked(options[1], one, where=f"{where}.{name}") for name, one in value.items()}
+    if origin is Literal and any(value == option and type(value) is type(option) for option in options):
+        return value
+    if isinstance(hint, types.UnionType) and any(type(value) is option for option in options):
+        return value
+    if type(value) is hint or (hint is float and type(value) is int):
+        return value
+    raise InputError(f"{where} = {value!r}, which is not of the type {hint}.")

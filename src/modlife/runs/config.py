@@ -1,0 +1,192 @@
+"""What a life is made from: one frozen, documented value, written to and read from JSON. No JAX here."""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+import tyro
+
+from modlife.domains import curricula
+from modlife.domains.curricula import CURRICULA, Order
+from modlife.domains.domain import DOMAINS, Domain, environment_of
+from modlife.errors import InputError
+from modlife.lifelong.agents import AGENTS, AgentEntry, Plan
+from modlife.registry import Table, resolve
+from modlife.runs.codec import TABLE, from_json, to_json
+from modlife.types import Curriculum, Task
+
+SCHEMA = 2
+"""Version of a config's JSON."""
+
+
+@dataclass(frozen=True)
+class LifeConfig:
+    """One agent over one curriculum with one seed."""
+
+    agent: str = "comp-search"
+    """Who learns; `modlife list` shows all agents."""
+    curriculum: str | None = None
+    """In which order tasks come: paper, random, together, ...; by default what is usual for the agent."""
+    tasks: int | None = None
+    """How many tasks: the first of the order; by default all."""
+    only: tuple[str, ...] = ()
+    """Exactly these tasks instead, each as one component per factor, such as wall/red/dynamics-2."""
+    steps: int = 1_000_000
+    """Environment steps per task."""
+    seed: int = 0
+    """Everything random follows from it."""
+    episodes: int = 100
+    """Episodes per task in the evaluation after each stage; ten times as many at the end."""
+    grown: tyro.conf.Suppress[tuple[int, ...]] = ()
+    """How many tasks it was planned for before, if it went on with more."""
+    world: Any = field(default_factory=lambda: DOMAINS["grid2d"].usual_world(), metadata={TABLE: DOMAINS})
+    """Which tasks there are."""
+    settings: Annotated[Any, tyro.conf.arg(name="")] = None
+    """The agent's own options."""
+
+    def __post_init__(self) -> None:
+        if self.settings is None:
+            object.__setattr__(self, "settings", self.entry.usual_settings())
+        if type(self.settings) is not resolve(self.entry.settings):
+            raise InputError(f"Settings of the agent '{self.agent}' cannot be {type(self.settings).__name__}.")
+        if self.steps < 1:
+            raise InputError(f"steps = {self.steps}, but an agent needs at least 1 environment step per task to learn.")
+        if self.episodes < 2:
+            raise InputError(f"episodes = {self.episodes}, but an evaluation needs at least 2.")
+        if self.seed < 0:
+            raise InputError(f"seed = {self.seed}, but a seed is 0 or more.")
+        if self.only and self.tasks is not None:
+            raise InputError("Give either how many tasks or which ones, not both.")
+        sizes = (*self.grown, len(self.chosen))
+        if list(sizes) != sorted(set(sizes)) or sizes[0] < 1:
+            raise InputError(f"A life of {self.grown} tasks cannot have grown to {len(self.chosen)}.")
+        graph, horizon, settings = self.world.graph, self.world.horizon, self.settings
+        assert settings is not None
+        settings.check(tasks=len(self.chosen), steps=self.steps, graph=graph, horizon=horizon)
+
+    @property
+    def entry(self) -> AgentEntry:
+        """The agent's line in the table."""
+        return AGENTS[self.agent]
+
+    @property
+    def domain(self) -> Domain:
+        """The domain's line in its table."""
+        return DOMAINS.of(self.world)
+
+    @property
+    def order(self) -> Order:
+        """The curriculum's line in its table."""
+        return CURRICULA[self.curriculum or self.entry.curriculum]
+
+    @property
+    def chosen(self) -> tuple[Task, ...]:
+        """The tasks to learn, in their order."""
+        graph = self.world.graph
+        if self.only:
+            return tuple(graph.parse(text) for text in self.only)
+        count = graph.task_count if self.tasks is None else self.tasks
+        return self.order.tasks(graph, count=count, seed=self.seed, first=self.settings.first_tasks(graph))
+
+    @property
+    def stages(self) -> Curriculum:
+        """One task after the other; or as many at once as the life was planned for, and those it grew by."""
+        if not self.order.together:
+            return curricula.lifelong(f"{self.order.name}, seed {self.seed}", self.chosen)
+        cuts = (0, *self.grown, len(self.chosen))
+        groups = [self.chosen[start:end] for start, end in itertools.pairwise(cuts)]
+        return Curriculum(f"{self.order.name}, seed {self.seed}", tuple(groups))
+
+    def planned_for(self, tasks: int) -> "LifeConfig":
+        """The config of the same life when it was planned for fewer tasks."""
+        if tasks == len(self.chosen):
+            return self
+        return replace(self, tasks=tasks, grown=tuple(size for size in self.grown if size < tasks))
+
+    def grown_to(self, tasks: int) -> "LifeConfig":
+        """The config of this life with further tasks."""
+        if self.only:
+            raise InputError("A life of named tasks has no further ones.")
+        return replace(self, tasks=tasks, grown=(*self.grown, len(self.chosen)))
+
+
+def build(config: LifeConfig, *, devices: int = 1) -> Any:
+    """The agent that a config names, its learning divided over devices."""
+    env, modules = environment_of(config.world), config.domain.of("modules")
+    tasks = len(config.chosen)
+    plan = Plan(config.domain, env, modules, config.settings, config.steps, config.episodes, tasks, devices)
+    return resolve(config.entry.build)(plan)
+
+
+def life_json(config: LifeConfig) -> dict[str, Any]:
+    """A life's config for a manifest."""
+    return {"schema": SCHEMA, **to_json(config)}
+
+
+def life_from_json(data: Any, *, where: str = "config") -> LifeConfig:
+    """A life's config from a manifest of this or the earlier schema."""
+    if not isinstance(data, dict):
+        raise InputError(f"{where} must be a table of fields, but is {data!r}.")
+    data = dict(data)
+    schema = data.pop("schema", 1)
+    if schema not in (1, SCHEMA) or isinstance(schema, bool):
+        raise InputError(f"{where} has schema {schema!r}; this version reads 1 and {SCHEMA}.")
+    if schema == 1:
+        data = upgraded(data, where=where)
+    agent = data.get("agent", LifeConfig.agent)
+    if not isinstance(agent, str):
+        raise InputError(f"{where}.agent = {agent!r}, which is not of the type {str}.")
+    settings = from_json(resolve(AGENTS[agent].settings), data.pop("settings", {}), where=f"{where}.settings")
+    return from_json(LifeConfig, data, where=where, given={"settings": settings})
+
+
+def life_from_options(agent: str, domain: str, options: Mapping[str, Any]) -> LifeConfig:
+    """A life's config from options as people write them: fields of the life or of the agent's settings, by name.
+
+    A group of options is a table or a config; where one of several can be chosen, its name alone will do.
+    """
+    own = {one.name for one in dataclasses.fields(LifeConfig)} - {"settings", "world"}
+    usual = AGENTS[agent].usual_settings()
+    plain = {name: to_json(value) for name, value in options.items()}
+    life = {name: value for name, value in plain.items() if name in own}
+    world = {"domain": domain, **plain.pop("world", {})}
+    settings = {name: value for name, value in plain.items() if name not in own}
+    for one in dataclasses.fields(usual):
+        table = one.metadata.get(TABLE)
+        if table and one.name in settings:
+            settings[one.name] = named(table, settings[one.name], getattr(usual, one.name))
+    return life_from_json({"schema": SCHEMA, **life, "agent": agent, "world": world, "settings": settings})
+
+
+def named(table: Table, value: Any, usual: Any) -> Any:
+    """A choice from a table with its name: of the name alone, or of a table of options for the usual one."""
+    if isinstance(value, str):
+        return {table.kind: value}
+    return {table.kind: table.of(usual).name, **value} if isinstance(value, dict) else value
+
+
+def upgraded(data: dict[str, Any], *, where: str) -> dict[str, Any]:
+    """A config of schema 1 in the words of schema 2: one domain, and all agents' options in one place."""
+    known = {"agent", "tasks", "only", "steps", "seed", "episodes"}
+    renamed = {"offline_epochs": "epochs", "offline_batch": "batch", "offline_learning_rate": "learning_rate"}
+    for name in ("world", "ppo", "bcq"):
+        if not isinstance(data.get(name, {}), dict):
+            raise InputError(f"{where}.{name} must be a table of fields, but is {data[name]!r}.")
+    bcq = dict(data.get("bcq", {}))
+    options = {
+        "modules": data.get("modules"),
+        "replay_size": bcq.pop("replay_size", 100_000),
+        "search": {"search": "exhaustive", "episodes": data.get("search_episodes", 10)},
+        "ppo": data.get("ppo", {}),
+        "offline": {"consolidator": "bcq", **{renamed.get(name, name): value for name, value in bcq.items()}},
+    }
+    agent = data.get("agent", "mtl")
+    takes = dataclasses.fields(resolve(AGENTS[agent].settings)) if isinstance(agent, str) else ()
+    settings = {one.name: options[one.name] for one in takes}
+    rest = {name: value for name, value in data.items() if name not in {*options, "bcq", "search_episodes", "world"}}
+    odd = sorted(set(rest) - known)
+    if odd:
+        raise InputError(f"No field in {where} '{odd[0]}' in schema 1.")
+    return {**rest, "agent": agent, "world": {"domain": "grid2d", **data.get("world", {})}, "settings": settings}

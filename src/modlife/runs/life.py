@@ -1,0 +1,243 @@
+"""One life, from its config to its run directory; and the rest of one that was interrupted."""
+
+import contextlib
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import jax
+
+from modlife.errors import InputError
+from modlife.lifelong.agent import Agent, AgentState
+from modlife.lifelong.evaluation import Judge
+from modlife.lifelong.loop import Moment, evaluate_agent, live
+from modlife.lifelong.reports import evaluation_record
+from modlife.metrics import summarise
+from modlife.runs.checkpoints import Description
+from modlife.runs.clock import Clock, rounded
+from modlife.runs.config import LifeConfig, build
+from modlife.runs.interrupts import Interrupts, Stopped
+from modlife.runs.restore import newest, tree_of
+from modlife.runs.store import RunWriter
+
+FINAL = 10
+"""The evaluation at the end has this many times the episodes of those on the way."""
+
+
+class Watch(Protocol):
+    """What a life tells a person while it runs."""
+
+    def moment(self, moment: Moment) -> None:
+        """Something was done."""
+        ...
+
+    def say(self, sentence: str) -> None:
+        """Something out of the ordinary happened."""
+        ...
+
+
+class Silent:
+    """Tells nothing."""
+
+    def moment(self, moment: Moment) -> None:
+        """Not told."""
+
+    def say(self, sentence: str) -> None:
+        """Not told."""
+
+
+@dataclass
+class Life:
+    """A life that is being lived: its agent, its run directory, and when it was last saved."""
+
+    config: LifeConfig
+    writer: RunWriter
+    devices: int = 1
+    save_every: float = 30.0
+    watch: Watch = field(default_factory=Silent)
+
+    def __post_init__(self) -> None:
+        self.curriculum, self.agent = self.config.stages, build(self.config, devices=self.devices)
+        self.key_life, self.key_final = jax.random.split(jax.random.key(self.config.seed))
+        self.clock, self.saved = Clock(), time.perf_counter()
+
+    def resume(self) -> Moment | None:
+        """Where the life stands; None if it was killed before anything was saved."""
+        writer = self.writer
+        if not writer.checkpoints.numbers():
+            if any(True for _ in writer.run.metrics()):
+                raise InputError(f"'{writer.path}' has metrics but no checkpoints: they are missing.")
+            return None
+        found = newest(writer.run, self.config, devices=self.devices)
+        for sentence in (*found.complaints, writer.differences(devices=self.devices)):
+            if sentence:
+                self.watch.say(sentence)
+        facts = found.description
+        writer.rewind_metrics(facts.metrics_bytes, facts.metrics_sha256)
+        self.clock = Clock(facts.wall_seconds, facts.cpu_seconds, facts.peak_megabytes)
+        return found.moment
+
+    def moments(self, start: Moment | None, interrupts: Interrupts) -> Iterator[Moment]:
+        """Lives on, writes what happens, saves from time to time, and stops when asked to; or when nobody listens."""
+        life = live(self.agent, self.curriculum, episodes=self.config.episodes, key=self.key_life, start=start)
+        now = next(life)
+        if start is None:
+            self.save(now)
+        self.announce()
+        try:
+            yield now
+            for now in life:
+                self.clock.tick(now.phase)
+                for report in now.reports:
+                    self.writer.append({**report.record(), "stage": now.told_of})
+                self.watch.moment(now)
+                if self.is_due(now) or interrupts.wish:
+                    self.save(now)
+                if interrupts.wish:
+                    raise Stopped(interrupts.wish)
+                yield now
+        except GeneratorExit:
+            self.save(now)
+            raise
+
+    def announce(self) -> None:
+        """Writes what is to be learnt, unless it is written."""
+        stages = [[str(task) for task in stage] for stage in self.curriculum.stages]
+        told = len(self.told_stages())
+        if told < len(stages):
+            self.writer.append({"kind": "curriculum", "stages": stages[told:]})
+
+    def told_stages(self) -> list[Any]:
+        """The stages that the metrics tell of."""
+        plans = [record["stages"] for record in self.writer.run.metrics() if record["kind"] == "curriculum"]
+        return [stage for plan in plans for stage in plan]
+
+    def is_due(self, moment: Moment) -> bool:
+        """Whether to save now: after a stage, after a phase, or when the last time is long enough ago."""
+        ended = moment.ended or moment.done == moment.length
+        return ended or time.perf_counter() - self.saved >= self.save_every
+
+    def save(self, moment: Moment) -> None:
+        """Writes a checkpoint."""
+        size, checksum = self.writer.sync_metrics()
+        description = Description(
+            stage=moment.stage,
+            ended=moment.ended,
+            planned=len(self.config.chosen),
+            facts=moment.state.facts,
+            metrics_bytes=size,
+            metrics_sha256=checksum,
+            wall_seconds=rounded(self.clock.wall, 3),
+            cpu_seconds=rounded(self.clock.cpu, 3),
+            peak_megabytes=round(self.clock.peak, 1),
+        )
+        self.writer.checkpoints.save(tree_of(moment.state), moment.state.memory, description)
+        self.saved = time.perf_counter()
+
+    def finish(self, state: AgentState) -> dict[str, Any]:
+        """Evaluates at the end and writes the summary."""
+        tasks, steps = len(self.curriculum.tasks), self.config.steps
+        final = final_evaluations(self.agent, state, episodes=self.config.episodes, key=self.key_final)
+        self.clock.tick("evaluation")
+        seconds = sum(self.clock.wall.values())
+        summary = {
+            "agent": self.config.agent,
+            "domain": self.config.domain.name,
+            "seed": self.config.seed,
+            "tasks": tasks,
+            "steps_per_task": steps,
+            "seconds": round(seconds, 1),
+            "steps_per_second": round(tasks * steps / seconds),
+            "wall_seconds": rounded(self.clock.wall, 1),
+            "cpu_seconds": rounded(self.clock.cpu, 1),
+            "peak_megabytes": round(self.clock.peak),
+            **summarise(list(self.writer.run.metrics())),
+            **final,
+        }
+        self.writer.finish(summary)
+        return summary
+
+
+def run_life(
+    config: LifeConfig | None, out: Path, *, watch: Watch | None = None, devices: int = 1, save_every: float = 30.0
+) -> dict[str, Any]:
+    """Lives a life into a new run directory, or goes on with the one that is there, and returns its summary."""
+    moments = living(config, out, watch=watch, devices=devices, save_every=save_every)
+    while True:
+        try:
+            next(moments)
+        except StopIteration as end:
+            return end.value
+
+
+def living(
+    config: LifeConfig | None, out: Path, *, watch: Watch | None = None, devices: int = 1, save_every: float = 30.0
+) -> Generator[Moment, None, dict[str, Any]]:
+    """A life moment by moment, into a new run directory; without a config, the rest of the one that is there.
+
+    Returns the summary. One who stops listening leaves a life that is saved and can be resumed.
+    """
+    watch = watch or Silent()
+    with contextlib.ExitStack() as held:
+        writer = RunWriter.create(out, config, devices=devices) if config else RunWriter.reopen(out, devices=devices)
+        held.enter_context(writer)
+        summary, planned = writer.run.summary(), config or writer.run.config()
+        if summary is not None and summary.get("tasks") == len(planned.chosen):
+            return summary
+        with Interrupts() as interrupts:
+            life = Life(planned, writer, devices=devices, save_every=save_every, watch=watch)
+            start = life.resume() if config is None else None
+            state = start.state if start else None
+            for moment in life.moments(start, interrupts):
+                state = moment.state
+                yield moment
+        assert state is not None
+        return life.finish(state)  # all is saved: a signal may end this at once
+
+
+def grow_life(out: Path, tasks: int) -> LifeConfig:
+    """Plans further tasks for a life that has ended."""
+    with RunWriter.reopen(out) as writer:
+        config, summary = writer.run.config(), writer.run.summary()
+        if summary is None or summary.get("tasks") != len(config.chosen):
+            raise InputError(
+                f"The life in '{out}' has not met its {len(config.chosen)} tasks yet: let it end first, with --resume "
+                "alone; then it can go on with more."
+            )
+        if tasks < len(config.chosen):
+            raise InputError(f"The life in '{out}' has met {len(config.chosen)} tasks; it cannot end with {tasks}.")
+        return writer.grow(tasks)
+
+
+def final_evaluations(agent: Agent, state: AgentState, *, episodes: int, key: jax.Array) -> dict[str, Any]:
+    """Tasks learnt; unseen combinations and deliberately wrong modules where the agent has policies for them."""
+    key_seen, key_unseen, key_wrong = jax.random.split(key, 3)
+
+    def evaluated(tasks: Any, key: jax.Array) -> dict[str, Any]:
+        return evaluation_record(evaluate_agent(agent, state, tasks, episodes=FINAL * episodes, key=key))
+
+    results: dict[str, Any] = {"seen": evaluated(state.met, key_seen)}
+    unseen = [task for task in agent.env.graph.tasks if task not in state.met and has_policy(agent, state, task)]
+    if unseen:
+        results["unseen"] = evaluated(unseen, key_unseen)
+    wrong = wrong_modules(agent, state, episodes=episodes, key=key_wrong)
+    return {**results, "wrong_module": wrong} if wrong else results
+
+
+def has_policy(agent: Agent, state: AgentState, task: Any) -> bool:
+    """Whether an agent has a policy for a task."""
+    return agent.policy(state, task) is not None
+
+
+def wrong_modules(agent: Agent, state: AgentState, *, episodes: int, key: jax.Array) -> dict[str, float]:
+    """For each factor, the mean return when its module is replaced by each wrong one, over the tasks learnt."""
+    judge, means = Judge(agent.env, agent.network, agent.acting, episodes), {}
+    for number, factor in enumerate(agent.env.graph.factors):
+        pairs = [(task, policy) for task in state.met for policy in agent.wrong_policies(state, task, number)]
+        if pairs:
+            tasks, policies = zip(*pairs, strict=True)
+            result = judge.evaluate(tasks, policies, key=jax.random.fold_in(key, number))
+            means[factor.name] = round(float(result.returns.mean()), 4)
+    return means

@@ -1,0 +1,151 @@
+"""Agents that a run directory holds, at work again."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from modlife.domains.domain import Domain
+from modlife.errors import InputError
+from modlife.lifelong.agent import Agent, AgentState
+from modlife.lifelong.loop import evaluate_agent
+from modlife.lifelong.reports import evaluation_record
+from modlife.policies.distributions import noise
+from modlife.policies.modular import Output
+from modlife.runs.config import LifeConfig
+from modlife.runs.restore import acting_state, newest_readable
+from modlife.runs.store import RunDirectory
+from modlife.types import Acting, Pytree, Structure, Task
+
+EVALUATION = 0x0E7A1
+"""Sets the keys of evaluations apart from those of lives with the same seed."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory with the agent that it holds: of a life that has ended, or as it was last saved."""
+
+    path: Path
+    config: LifeConfig
+    agent: Agent
+    state: AgentState
+    complaints: tuple[str, ...] = ()
+    """What is wrong with newer checkpoints than the one that was read."""
+
+    @staticmethod
+    def load(path: Path | str) -> "Run":
+        """Reads what it takes to act: replay is not needed, and may be missing."""
+        directory = RunDirectory.open(Path(path))
+        config = directory.config()
+        saved, complaints = newest_readable(directory, lambda checkpoints, saved: saved)
+        agent, state = acting_state(config, saved)
+        return Run(Path(path), config, agent, state, complaints)
+
+    @property
+    def domain(self) -> Domain:
+        """The domain it lives in."""
+        return self.config.domain
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks it has learnt, in their order."""
+        return self.state.met
+
+    @property
+    def modules(self) -> Pytree:
+        """What it has learnt: a `Bank` of modules where it is modular."""
+        return self.state.params
+
+    @property
+    def structures(self) -> Mapping[str, Structure]:
+        """Which modules it uses for each task learnt; empty where it does not find or get them one by one."""
+        return {str(task): one for task, one in zip(self.state.met, self.state.structures, strict=False)}
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The lines of its metrics so far."""
+        return list(RunDirectory(self.path).metrics())
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """What the life came to; None while it goes on."""
+        return RunDirectory(self.path).summary()
+
+    @cached_property
+    def unseen(self) -> tuple[Task, ...]:
+        """Tasks it never trained on for which it has a policy."""
+        others = (task for task in self.agent.env.graph.tasks if task not in self.state.met)
+        return tuple(task for task in others if self.agent.policy(self.state, task) is not None)
+
+    def task(self, name: str | None) -> Task:
+        """The task of this name, or the last one learnt."""
+        if name:
+            return self.agent.env.graph.parse(name)
+        return self.learnt()[-1]
+
+    def learnt(self) -> tuple[Task, ...]:
+        """The tasks it has learnt; at least one."""
+        if not self.state.met:
+            raise InputError(f"The agent of '{self.path}' has not learnt any task yet.")
+        return self.state.met
+
+    def policy(self, task: Task) -> Pytree:
+        """Its policy for a task."""
+        found = self.agent.policy(self.state, task)
+        if found is None:
+            raise InputError(
+                f"The agent of '{self.path}' has not learnt '{task}', and shares nothing to solve it with."
+            )
+        return found
+
+    def actor(self, task: Task | str) -> Callable[[Pytree, Any], Any]:
+        """A function that draws actions as the agent does in a task, from an environment's state and a JAX key."""
+        agent = self.agent
+        policy = self.policy(agent.env.graph.parse(task) if isinstance(task, str) else task)
+
+        @jax.jit
+        def act(state: Pytree, key: Any) -> Any:
+            observation = jax.tree.map(lambda leaf: leaf[None], agent.env.observe(state))
+            says = agent.acting(agent.network(policy, agent.env.parts(observation)))
+            return says.sample(noise(agent.env.graph.actions, (1,), key=key))[0]
+
+        return act
+
+    def evaluate(
+        self,
+        tasks: Sequence[Task | str] | None = None,
+        *,
+        episodes: int = 1000,
+        acting: Acting | None = None,
+        seed: int = 0,
+    ) -> dict[str, Any]:
+        """Returns on tasks, by default those learnt, as a record; and what else the agent knows of them."""
+        if episodes < 2:
+            raise InputError(f"episodes = {episodes}, but an evaluation needs at least 2.")
+        graph = self.agent.env.graph
+        chosen = [graph.parse(str(task)) for task in tasks] if tasks is not None else list(self.learnt())
+        if not chosen:
+            raise InputError(f"The agent of '{self.path}' has no unseen task whose components it has met.")
+        for task in chosen:
+            self.policy(task)
+        rule = self.agent.acting if acting is None else replace(self.agent.acting, name=acting)
+        if rule.needs_q and not self.has_q(chosen[0]):
+            raise InputError(f"Acting by '{rule.name}' takes a critic with a value per action; this agent has none.")
+        key = jax.random.fold_in(jax.random.key(seed), EVALUATION)
+        evaluation = evaluate_agent(self.agent, self.state, chosen, episodes=episodes, rule=rule, key=key)
+        return {**evaluation_record(evaluation), "acting": rule.name, **self.agent.about(self.state, chosen)}
+
+    def has_q(self, task: Task) -> bool:
+        """Whether the agent's critic tells the value of each action."""
+        env, policy = self.agent.env, self.policy(task)
+
+        def output(key: Any) -> Any:
+            state = env.reset(jax.numpy.array(env.graph.indices(task)), key=key)
+            seen = jax.tree.map(lambda leaf: leaf[None], env.observe(state))
+            return self.agent.network(policy, env.parts(seen))
+
+        shapes = jax.eval_shape(output, jax.random.key(0))
+        return isinstance(shapes, Output) and shapes.values.shape == shapes.logits.shape

@@ -1,0 +1,202 @@
+"""A package outside modlife adds a domain, an agent, a consolidator, a search and a figure; and everything works.
+
+The package is `drill`, beside this file, written by following docs/extending.md. It is installed for the processes
+here as any package is: its metadata has an entry point.
+"""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from test_kill import assert_newest_is_intact, ended, living, newest, phase, results, strike
+
+HERE = Path(__file__).parent
+EXTENDING = HERE.parent / "docs" / "extending.md"
+SMALL = [
+    "--domain",
+    "reach",
+    "--steps",
+    "400",
+    "--episodes",
+    "4",
+    "--ppo.envs",
+    "4",
+    "--ppo.length",
+    "25",
+    "--ppo.minibatch",
+    "50",
+]
+LIVES = {
+    "comp-search": [
+        "--modules",
+        "2",
+        "--tasks",
+        "5",
+        "--search",
+        "some",
+        "--search.count",
+        "4",
+        "--offline",
+        "cloning",
+        "--replay-size",
+        "200",
+    ],
+    "carry-on": ["--tasks", "3"],
+}
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A folder in which the package is installed, for processes that are started here."""
+
+    folder: Path
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        paths = os.pathsep.join([str(self.folder / "site"), os.environ.get("PYTHONPATH", "")])
+        return subprocess.Popen(
+            [sys.executable, "-m", "modlife", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": paths},
+        )
+
+    def run(self, *arguments: str) -> str:
+        end = ended(self.start(*arguments))
+        assert end.code == 0, end.err
+        return end.out
+
+    def begin(self, agent: str, out: Path) -> subprocess.Popen[str]:
+        options = ["--agent", agent, *SMALL, *LIVES[agent], "--save-every", "0"]
+        return self.start("train", *options, "--out", str(out))
+
+    def go_on(self, out: Path) -> subprocess.Popen[str]:
+        return self.start("train", "--resume", "--save-every", "0", "--out", str(out))
+
+
+def install(folder: Path) -> Installed:
+    site = folder / "site"
+    shutil.copytree(HERE / "drill", site / "drill", ignore=shutil.ignore_patterns("__pycache__"))
+    metadata = site / "drill-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: drill\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[modlife]\ndrill = drill\n")
+    return Installed(folder)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """With a life of each kind, lived to its end."""
+    home = install(tmp_path_factory.mktemp("drill"))
+    for agent in LIVES:
+        end = ended(home.begin(agent, home.folder / agent))
+        assert end.code == 0, end.err
+    return home
+
+
+def test_everything_is_listed(installed: Installed):
+    text, data = installed.run("list", "--domain", "reach"), json.loads(installed.run("list", "--json"))
+    assert "domain reach: 3 x 3 = 9 tasks, 2 numbers to act" in text
+    for name in ("reach", "carry-on", "cloning", "some", "finals"):
+        assert re.search(rf"^  {name} ", text, re.MULTILINE), name
+    assert {"reach", "carry-on", "cloning", "some", "finals"} <= {
+        *data["domains"],
+        *data["agents"],
+        *data["consolidators"],
+        *data["searches"],
+        *data["figures"],
+    }
+
+
+def test_the_options_are_those_of_the_package(installed: Installed):
+    text = installed.run("train", "--help", "--domain", "reach", "--offline", "cloning", "--search", "some")
+    assert "--world.speed" in text and "--search.count" in text and "How far an action moves the point." in text
+    assert "--world.colour-count" not in text and "--offline.td-weight" not in text
+
+
+@pytest.mark.parametrize(("agent", "kills"), [("comp-search", 10), ("carry-on", 3)])
+def test_a_life_killed_at_random_moments_ends_with_the_same_bytes(
+    installed: Installed, tmp_path: Path, agent: str, kills: int
+):
+    run, rng, phases = tmp_path / "life", random.Random(0), list[str | None]()
+    while True:
+        start: Callable = installed.go_on if run.exists() else lambda out: installed.begin(agent, out)
+        with living(start(run)) as process:
+            enough = len(phases) >= kills
+            end = ended(process) if enough else strike(process, run, processes=len(phases), rng=rng)
+        if end.code == 0:
+            break
+        assert end.code == -signal.SIGKILL, end.err
+        phases.append(phase(run))
+        if newest(run) >= 0:
+            assert_newest_is_intact(run)
+    assert len(phases) == kills
+    assert results(run) == results(installed.folder / agent)
+
+
+def test_a_life_went_through_the_packages_search_and_consolidator(installed: Installed):
+    lines = (installed.folder / "comp-search/metrics.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    searched = [record for record in records if record["kind"] == "structure" and record["how"] == "searched"]
+    assert [len(record["returns"]) for record in searched] == [4, 4, 4]
+    offline = [record for record in records if record["kind"] == "offline"]
+    assert offline and all(set(record) == {"kind", "epoch", "tasks", "likelihood", "stage"} for record in offline)
+
+
+def test_it_is_evaluated_filmed_and_drawn(installed: Installed):
+    record = json.loads(installed.run("eval", "comp-search", "--episodes", "5", "--json"))
+    assert len(record["tasks"]) == 5 and record["acting"] == "actor" and len(record["structure"]) == 5
+    refused = ended(installed.start("eval", "comp-search", "--acting", "boltzmann"))
+    assert refused.code == 2 and "takes a critic with a value per action" in refused.err
+    told = installed.run("play", "carry-on", "--episodes", "1", "--out", "film.gif")
+    assert re.match(r"carry-on in \w+/\w+: mean return ", told)
+    with Image.open(installed.folder / "film.gif") as film:
+        assert getattr(film, "n_frames", 1) > 5
+    installed.run("list", "--domain", "reach", "--picture", "tasks.png")
+    installed.run("graph", "--domain", "reach", "--task", "east/plain", "--out", "graph.svg")
+    assert "path of east/plain" in (installed.folder / "graph.svg").read_text()
+    installed.run("figure", "finals", "comp-search", "carry-on", "--out", "finals.png")
+    table = (installed.folder / "finals.csv").read_text().splitlines()
+    assert len(table) == 1 + 5 + 3
+    installed.run("figure", "fig3", "comp-search", "--out", "fig3.png")
+
+
+def test_it_is_benchmarked(installed: Installed):
+    records = [
+        json.loads(line)
+        for line in installed.run(*["bench", "search", "--domain", "reach", "--seconds", "0.05"]).splitlines()
+    ]
+    assert [record["domain"] for record in records] == ["reach", "reach"] and records[0]["value"] > 0
+    refused = ended(installed.start("bench", "offline", "--domain", "reach", "--threads", "1"))
+    assert refused.code == 2 and "the actions of 'reach' are real numbers" in refused.err
+
+
+def test_a_package_that_cannot_be_loaded_is_named(tmp_path: Path):
+    home = install(tmp_path)
+    (tmp_path / "site/drill/__init__.py").write_text("import no_such_thing\n")
+    end = ended(home.start("list"))
+    assert end.code == 2
+    assert end.err == (
+        "modlife: The plugin 'drill' of package 'drill' cannot be loaded: No module named 'no_such_thing'.\n"
+    )
+
+
+def test_the_page_on_extending_shows_the_package_word_for_word():
+    blocks = re.findall(r"```python\n(.*?)```", EXTENDING.read_text(), re.DOTALL)
+    sources = [path.read_text() for path in (HERE / "drill").glob("*.py")]
+    assert len(blocks) >= 5
+    for block in blocks:
+        assert any(block in source for source in sources), block[:200]
