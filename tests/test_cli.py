@@ -124,7 +124,7 @@ def test_a_wrong_option_is_explained_with_exit_code_2(arguments: list[str], sent
 
 def test_a_reader_that_stops_early_leaves_no_traceback():
     out = subprocess.run(
-        f"{sys.executable} -m modlife list --json --world.colour-count 12 --world.dynamics-count 24 --world.size 8 | head -c 1",
+        f"{sys.executable} -m modlife list --json --world.colour-count 12 --world.dynamics-count 24 | head -c 1",
         shell=True,
         capture_output=True,
         text=True,

@@ -22,37 +22,9 @@ from test_kill import assert_newest_is_intact, ended, living, newest, phase, res
 
 HERE = Path(__file__).parent
 EXTENDING = HERE.parent / "docs" / "extending.md"
-SMALL = [
-    "--domain",
-    "reach",
-    "--steps",
-    "400",
-    "--episodes",
-    "4",
-    "--ppo.envs",
-    "4",
-    "--ppo.length",
-    "25",
-    "--ppo.minibatch",
-    "50",
-]
-LIVES = {
-    "comp-search": [
-        "--modules",
-        "2",
-        "--tasks",
-        "5",
-        "--search",
-        "some",
-        "--search.count",
-        "4",
-        "--offline",
-        "cloning",
-        "--replay-size",
-        "200",
-    ],
-    "carry-on": ["--tasks", "3"],
-}
+SMALL = {"domain": "reach", "steps": 400, "episodes": 4, "ppo.envs": 4, "ppo.length": 25, "ppo.minibatch": 50}
+OWN = {"modules": 2, "tasks": 5, "search": "some", "search.count": 4, "offline": "cloning", "replay-size": 200}
+LIVES = {"comp-search": SMALL | OWN, "carry-on": SMALL | {"tasks": 3}}
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -80,8 +52,8 @@ class Installed:
         return end.out
 
     def begin(self, agent: str, out: Path) -> subprocess.Popen[str]:
-        options = ["--agent", agent, *SMALL, *LIVES[agent], "--save-every", "0"]
-        return self.start("train", *options, "--out", str(out))
+        options = [word for name, value in LIVES[agent].items() for word in (f"--{name}", str(value))]
+        return self.start("train", "--agent", agent, *options, "--save-every", "0", "--out", str(out))
 
     def go_on(self, out: Path) -> subprocess.Popen[str]:
         return self.start("train", "--resume", "--save-every", "0", "--out", str(out))
@@ -175,10 +147,8 @@ def test_it_is_evaluated_filmed_and_drawn(installed: Installed):
 
 
 def test_it_is_benchmarked(installed: Installed):
-    records = [
-        json.loads(line)
-        for line in installed.run(*["bench", "search", "--domain", "reach", "--seconds", "0.05"]).splitlines()
-    ]
+    lines = installed.run("bench", "search", "--domain", "reach", "--seconds", "0.05").splitlines()
+    records = [json.loads(line) for line in lines]
     assert [record["domain"] for record in records] == ["reach", "reach"] and records[0]["value"] > 0
     refused = ended(installed.start("bench", "offline", "--domain", "reach", "--threads", "1"))
     assert refused.code == 2 and "the actions of 'reach' are real numbers" in refused.err

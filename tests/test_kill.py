@@ -206,7 +206,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Callable[[str], None]]:
 
 
 def test_a_full_disk_stops_the_life_and_space_lets_it_go_on(home: Home, tmp_path: Path):
-    with small_disk(tmp_path / "disk", "1900k") as resize:
+    with small_disk(tmp_path / "disk", "900k") as resize:
         run = tmp_path / "disk/run"
         for start in (home.begin, home.go_on):  # the second time it is still full
             end = ended(start(run))

@@ -10,7 +10,9 @@ import pytest
 import modlife
 
 SOURCE = Path(modlife.__file__).parent
-LAYERS = ["errors", "types", "runtime", "domains", "policies", "learners", "lifelong", "experiments", "cli"]
+LAYERS = ["errors", "types", "checks", "registry", "runtime", "timing", "metrics"]
+LAYERS += ["domains", "policies", "learners", "lifelong", "runs", "analysis", "benchmarks", "tables", "cli"]
+LIGHT = ("main", "list", "graph", "train", "eval", "play", "figure", "bench")
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem in LAYERS)
 
 
@@ -31,7 +33,8 @@ def test_imports_point_to_earlier_layers(path: Path):
 
 
 @pytest.mark.parametrize(
-    "module", ["modlife", "modlife.cli.main", "modlife.cli.list", "modlife.cli.graph", "modlife.cli.train"]
+    "module",
+    ["modlife", "modlife.cli.main", "modlife.cli.list", "modlife.cli.graph", "modlife.cli.train", "modlife.tables"],
 )
 def test_light_modules_do_not_load_jax(module: str):
     code = f"import sys, {module}; print([name for name in ('jax', 'matplotlib', 'minigrid') if name in sys.modules])"

@@ -19,20 +19,8 @@ from modlife.lifelong.settings import Online, Searching
 from modlife.runs.config import LifeConfig, build, life_from_json, life_json
 from modlife.runs.store import RunDirectory
 
-TINY = [
-    "--steps",
-    "96",
-    "--ppo.envs",
-    "4",
-    "--ppo.length",
-    "8",
-    "--ppo.minibatch",
-    "16",
-    "--episodes",
-    "4",
-    "--seed",
-    "3",
-]
+TINY = ["--steps", "96", "--episodes", "4", "--seed", "3"]
+TINY += ["--ppo.envs", "4", "--ppo.length", "8", "--ppo.minibatch", "16"]
 SMALL = PPOConfig(envs=4, length=8, minibatch=16)
 RESULTS = Path(__file__).parent.parent / "results"
 

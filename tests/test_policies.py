@@ -61,7 +61,9 @@ def observations(world: World, batch: int) -> Observation:
 @partial(jax.jit, static_argnums=0)
 def apply(network: Modular | Monolithic, params, structure, parts) -> Output:
     """The output of the policy that a structure stands for."""
-    return network(network.pick(params, structure), parts)
+    output = network(network.pick(params, structure), parts)
+    assert isinstance(output, Output)
+    return output
 
 
 def test_encoding_four_directions_equals_encoding_every_sample():
@@ -137,6 +139,7 @@ def test_gradients_are_exactly_zero_outside_the_picked_modules():
 
     def loss(bank):
         output = network(network.pick(bank, structure), parts)
+        assert isinstance(output, Output)
         return (output.logits**2).sum() + (output.value**2).sum()
 
     for factor, module in enumerate(jax.jit(jax.grad(loss))(network.init(key=KEY)).factors):

@@ -41,7 +41,9 @@ def trained(probe: Probe, updates: int = 150, **options) -> Output:
     state = ppo.init(ppo.network.init(key=KEY), zero, zero, key=KEY)
     for number in range(updates):
         state, _, _ = ppo.update(state, key=jax.random.fold_in(KEY, number))
-    return ppo.network(state.params, {"number": jnp.array([[-1.0, 0.0, 1.0, 2.0, 3.0]])})
+    output = ppo.network(state.params, {"number": jnp.array([[-1.0, 0.0, 1.0, 2.0, 3.0]])})
+    assert isinstance(output, Output)
+    return output
 
 
 def test_it_values_a_constant_reward():
@@ -126,6 +128,7 @@ def test_collected_data_are_consistent():
     _, batch, _, _ = ppo.collect(state, key=KEY)
     policy = ppo.network.pick(state.params, state.structures[0])
     output = ppo.network(policy, GRID.parts(jax.tree.map(lambda leaf: leaf[0], batch.observation)))
+    assert isinstance(output, Output)
     log_probs = jax.nn.log_softmax(output.logits, axis=0)
     taken = np.asarray(log_probs)[np.asarray(batch.action[0]), np.arange(TINY.batch)]
     np.testing.assert_allclose(batch.log_prob[0], taken, rtol=1e-4, atol=1e-5)

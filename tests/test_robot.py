@@ -353,6 +353,7 @@ def test_collect_drives_robots_as_it_drives_the_2_d_world():
     physics = Physics(env.world)
     rows = np.asarray(actors.states.row).view(np.float64)
     tasks = np.tile(np.asarray(task), (5, 1))
+    step = physics.show(tasks, rows)
     for moment in range(6):
         step = physics.step(tasks, rows, np.asarray(data.action[moment], float))
         rows = step.rows

@@ -36,6 +36,15 @@ gymnasium.register(
 )
 
 
+def __getattr__(name: str) -> Any:
+    """`modlife.metrics`, when it is asked for."""
+    if name != "metrics":
+        raise AttributeError(f"module 'modlife' has no attribute '{name}'")
+    import importlib
+
+    return importlib.import_module("modlife.metrics")
+
+
 def config(agent: str = "comp-search", *, domain: str = "grid2d", **options: Any) -> "LifeConfig":
     """The config of a life, from the options that `modlife train` has, with tables for groups of them.
 

@@ -11,6 +11,7 @@ from modlife.learners.ppo import PPO, LearnerState
 from modlife.lifelong.agent import AgentState, Phase, Reports
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.explore import Explore, Exploring, begin_chain
+from modlife.lifelong.single_task import nothing_but_params
 from modlife.policies.acting import Rule
 from modlife.policies.modular import Modular, OnePolicy
 from modlife.types import Pytree, Task
@@ -48,9 +49,7 @@ class CarryOn:
         return (Explore(self.ppo, self.steps, start, finish, key_learn),)
 
     def problem(self, state: AgentState) -> str | None:
-        return (
-            "structures" if state.structures else "spent" if state.facts.spent else "memory" if state.memory else None
-        )
+        return nothing_but_params(state)
 
     def policy(self, state: AgentState, task: Task) -> Pytree | None:
         return state.params

@@ -53,6 +53,9 @@ def usual(arguments: Sequence[str]) -> Options:
             ("agent", saved.agent, agent) if agent != saved.agent else ("domain", saved.domain.name, domain)
         )
         raise contradiction(Path(out), name, one, other)
+    tasks, met = given(arguments, "tasks") or "", len(saved.chosen)
+    if tasks.isdecimal() and int(tasks) < met:
+        raise InputError(f"The life in '{out}' is planned for {met} tasks; it cannot end with {tasks}.")
     return Options(REQUIRED, saved, domain=saved.domain.name)
 
 

@@ -207,7 +207,9 @@ def grow_life(out: Path, tasks: int) -> LifeConfig:
                 "alone; then it can go on with more."
             )
         if tasks < len(config.chosen):
-            raise InputError(f"The life in '{out}' has met {len(config.chosen)} tasks; it cannot end with {tasks}.")
+            raise InputError(
+                f"The life in '{out}' is planned for {len(config.chosen)} tasks; it cannot end with {tasks}."
+            )
         return writer.grow(tasks)
 
 

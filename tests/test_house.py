@@ -1,0 +1,146 @@
+"""The house stays one house: each thing in one place, no long functions, nothing that asks which agent it is."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_layers import FILES, SOURCE
+
+import modlife
+from modlife.domains.domain import DOMAINS
+from modlife.lifelong.agents import AGENTS
+from modlife.registry import resolve
+from modlife.tables import TABLES
+
+TREES = {path: ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")}
+LONGEST = 40
+
+
+def functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                yield path, node
+
+
+def body_lines(function: ast.FunctionDef) -> int:
+    """Lines of a body, without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    last = body[-1].end_lineno if body else None
+    return last - body[0].lineno + 1 if last else 0
+
+
+def test_function_bodies_have_at_most_40_lines():
+    long = {f"{path.name}:{node.name}": body_lines(node) for path, node in functions() if body_lines(node) > LONGEST}
+    assert long == {}
+
+
+def classes_of(package: str) -> set[str]:
+    return {
+        node.name
+        for path, tree in TREES.items()
+        if package in str(path.relative_to(SOURCE))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def asked_about(tree: ast.AST) -> set[str]:
+    """The names of classes that `isinstance` or `issubclass` is asked about."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
+            names |= {one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name)}
+            names |= {one.attr for one in ast.walk(node.args[1]) if isinstance(one, ast.Attribute)}
+    return names
+
+
+def own_classes() -> dict[str, Path]:
+    """Classes of agents, environments and worlds, with the file that each stands in."""
+    found = {}
+    for entry in AGENTS:
+        built = resolve(entry.build).__annotations__["return"]
+        found[built.__name__] = built
+    for domain in DOMAINS:
+        for target in (domain.config, domain.environment):
+            kind = resolve(target)
+            found[kind.__name__] = kind
+    return {name: Path(*kind.__module__.split(".")[1:]).with_suffix(".py") for name, kind in found.items()}
+
+
+def test_nobody_asks_which_agent_or_domain_it_is():
+    own = own_classes()
+    assert {"Compositional", "SingleTask", "MultiTask", "Grid2D", "RobotLift", "World", "RobotWorld"} <= set(own)
+    for path, tree in TREES.items():
+        for name in asked_about(tree) & set(own):
+            assert path.relative_to(SOURCE) == own[name], f"{path} asks about {name}"
+
+
+def test_no_behaviour_follows_from_a_name():
+    """No name of an agent or domain is compared with, and none looked at by its beginning."""
+    names = {*AGENTS.names, *DOMAINS.names}
+    for path, tree in TREES.items():
+        if "figures" in path.parts:  # figures of the paper are about certain agents
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Compare):
+                constants = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+                assert not {c for c in constants if isinstance(c, str)} & names, f"{path}:{node.lineno}"
+            if isinstance(node, ast.Attribute) and node.attr == "startswith":
+                assert ast.unparse(node.value) not in ("agent", "self.agent", "config.agent"), path
+
+
+@pytest.mark.parametrize(("word", "home"), [("Grid2D", "domains/grid2d"), ("RobotLift", "domains/robot")])
+def test_domains_are_named_only_at_home(word: str, home: str):
+    """Besides the tables that say where to find them, as text."""
+    for path, tree in TREES.items():
+        if str(path.relative_to(SOURCE)).startswith(home):
+            continue
+        used = {getattr(node, "id", None) or getattr(node, "attr", None) for node in ast.walk(tree)}
+        imported = {a.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names}
+        assert word not in used | imported, path
+
+
+def test_imports_have_no_cycle():
+    """At the top of files; what is imported inside functions may point anywhere that the layers allow."""
+    graph: dict[str, set[str]] = {}
+    for path in FILES:
+        module = ".".join(["modlife", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__")
+        graph[module] = {
+            found
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("modlife")
+            for found in [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+        }
+    seen: dict[str, int] = {}
+
+    def visit(module: str, way: tuple[str, ...]) -> None:
+        assert module not in way, " -> ".join((*way, module))
+        if module in graph and not seen.get(module):
+            for other in graph[module] & set(graph) - {module}:
+                visit(other, (*way, module))
+            seen[module] = 1
+
+    for module in graph:
+        visit(module, ())
+
+
+def test_every_table_says_what_its_entries_are():
+    for table in TABLES.values():
+        for entry in table:
+            assert entry.about and not entry.about.endswith("."), entry
+            targets = [
+                value for value in vars(entry).values() if isinstance(value, str) and re.match(r"[\w.]+:\w", value)
+            ]
+            needs = getattr(entry, "needs", ())
+            assert targets or callable(getattr(entry, "tasks", None))
+            if not needs:
+                assert all(resolve(target) is not None for target in targets)
+
+
+def test_the_front_door_is_typed_and_documented():
+    for name in modlife.__all__:
+        function = getattr(modlife, name)
+        assert function.__doc__ and "return" in function.__annotations__
