@@ -14,7 +14,7 @@ demo: $(VENV)/base
 	$(BIN)/modlife graph --task wall/red/dynamics-2 --out demo/graph.svg
 	$(BIN)/modlife play --task floor/purple/dynamics-3 --out demo/random-agent.gif
 	rm -rf demo/run
-	$(BIN)/modlife train --agent comp-search --statics floor food --colour-count 2 --dynamics-count 2 \
+	$(BIN)/modlife train --agent comp-search --world.statics floor food --world.colour-count 2 --world.dynamics-count 2 \
 	  --steps 60000 --replay-size 20000 --seed 0 --out demo/run
 	$(BIN)/modlife eval demo/run --episodes 200
 	$(BIN)/modlife play demo/run --out demo/trained-agent.gif

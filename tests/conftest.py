@@ -11,15 +11,16 @@ import pytest
 from modlife.runtime import start_jax
 
 start_jax()
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 pytest_plugins = ["lives"]  # fixtures; imported after this file, hence with its settings
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-QUICK = ("test_bcq.py", "test_compositional.py", "test_ppo.py", "test_robot.py", "test_time_limits.py")
-LONGEST = ("test_drill.py", "test_kill.py", "test_compositional.py", "test_golden.py")
+QUICK = ("test_bcq.py", "test_ppo.py", "test_robot.py", "test_time_limits.py")
+FIRST = ("test_golden.py", "test_kill.py", "test_drill.py")
+LAST = ("front_door", "store", "faults", "hostile", "compositional", "life")
 
 
 @pytest.fixture
@@ -38,5 +39,9 @@ def quick_compilation(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests come first, so that no worker is left alone with them at the end."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    """The longest tests come first, so that no worker is left alone with them at the end; they live the small lives.
+
+    What needs those comes last: the second worker begins in the middle of the list, and waits for nothing.
+    """
+    last = {f"test_{name}.py" for name in LAST}
+    items.sort(key=lambda item: (item.path.name in last, item.path.name not in FIRST))

@@ -146,12 +146,17 @@ def test_gradients_are_those_of_a_plain_version(bank: Bank, bootstrap: str, slot
     own = bank.pick(STRUCTURES[-1])
     data = prepared(bcq, bank, target)
     assert (np.asarray(data[0].slots) >= 0).sum() == {36: 3, 1: 1}[slots]
-    for task, pattern in enumerate(PATTERNS):
+    for task, pattern in list(enumerate(PATTERNS))[:: 1 if slots > 1 else 3]:
         index = jax.random.randint(jax.random.key(task), (16,), 0, ENVS * REPLAYS[task].times)
-        with jax.numpy_dtype_promotion("standard"):
+
+        @jax.jit
+        def both(own: tuple, data: offline.Data, index: jax.Array, task: int = task, pattern=pattern):
             frozen = bank.pick(STRUCTURES[task])
             found, _ = offline.gradient(bcq, own, frozen, data, jnp.int32(task), index, pattern=pattern)
-            expected = jax.grad(plain_loss, argnums=1)(bcq, own, bank, target, task, index)
+            return found, jax.grad(plain_loss, argnums=1)(bcq, own, bank, target, task, index)
+
+        with jax.numpy_dtype_promotion("standard"):
+            found, expected = both(own, data, index)
         for depth, moves in enumerate(pattern):
             for a, b in zip(*map(jax.tree.leaves, (found[depth], expected[depth])), strict=True):
                 np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-6)

@@ -27,15 +27,16 @@ KEY, ACTOR = jax.random.key(0), Rule("actor")
 OPTIONS: dict[str, Any] = {
     "tasks": 5,
     "steps": 2048,
-    "episodes": 3,
-    "replay_size": 400,
+    "episodes": 4,
+    "replay_size": 256,
     "ppo": {"envs": 4, "length": 32, "minibatch": 64},
-    "offline": {"epochs": 2, "batch": 32, "target_period": 10},
+    "offline": {"epochs": 2, "batch": 64, "target_period": 10},
 }
+"""Shapes as in `lives`: programs that are compiled already."""
 
 
 def config_of(agent: str, **changes: Any) -> LifeConfig:
-    search = {} if agent == "comp-struct" else {"modules": 2, "search": {"episodes": 2}}
+    search = {} if agent == "comp-struct" else {"modules": 2, "search": {"episodes": 1}}
     return life_from_options(agent, "grid2d", {**OPTIONS, **search, **changes})
 
 
@@ -172,9 +173,9 @@ def test_replay_holds_exactly_the_last_transitions(lived: Told):
             rows.append(np.asarray(packing.pack(happened.transitions)[0]))
     everything = np.concatenate(rows)
     kept = stages[2][-1].state.memory[2]
-    assert kept.rows.shape == (101, 4, 14)  # 400 transitions are 100 times 4, and what was seen after them
-    assert kept.times == 100
-    np.testing.assert_array_equal(kept.rows[:-1], everything[-100:])
+    assert kept.rows.shape == (65, 4, 14)  # 256 transitions are 64 times 4, and what was seen after them
+    assert kept.times == 64
+    np.testing.assert_array_equal(kept.rows[:-1], everything[-64:])
     last = packing.unpack(jnp.asarray(kept.last)).observation
     seen = jax.vmap(agent.env.observe)(jax.tree.map(lambda leaf: leaf[0], learner.actors.states))
     assert same(last, seen)
@@ -254,7 +255,7 @@ def test_searching_counts_against_the_budget(lived: Told):
     for steps in lived[1][2:]:
         chosen = reports_of(steps)[0]
         curve = [report for report in reports_of(steps) if isinstance(report, Curve)]
-        assert 0 < chosen.steps <= 8 * 2 * 64
+        assert 0 < chosen.steps <= 8 * 64
         assert curve[0].steps == chosen.steps + 128
         assert 2048 <= curve[-1].steps < 2048 + 128
 

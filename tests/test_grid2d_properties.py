@@ -132,7 +132,9 @@ def test_a_batch_restarts_exactly_the_episodes_that_ended():
         key_act, key_step = jax.random.split(key)
         actions = jax.random.randint(key_act, (count,), 0, 6, dtype=jnp.int32)
         plain, outcome = jax.vmap(env.step)(states, actions)
-        states, batched = step(states, actions, key_step)
+        stepped = step(states, actions, key_step)
+        states, batched = stepped.states, stepped.outcomes
+        jax.tree.map(np.testing.assert_array_equal, stepped.reached, plain)  # before any restart
         ended = np.asarray(outcome.terminated | outcome.truncated)
         ends += ended.sum()
         assert (np.asarray(states.time) == np.where(ended, 0, np.asarray(plain.time))).all()

@@ -23,8 +23,8 @@ from modlife.runs.store import RunDirectory
 
 pytestmark = pytest.mark.timeout(900)
 
-KILLS = {"comp-search": 10}
-"""Of the life with most to lose; others are killed three times."""
+KILLS = {"comp-search": 5}
+"""Of the life with most to lose; others are killed twice."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,18 @@ class Home:
 @pytest.fixture
 def home(searched: Lived) -> Home:
     return Home(searched)
+
+
+@pytest.fixture
+def told(lives: Callable[[str], Lived]) -> Home:
+    """A life with an online and an offline phase."""
+    return Home(lives("comp-struct"))
+
+
+@pytest.fixture
+def alone(lives: Callable[[str], Lived]) -> Home:
+    """The shortest life."""
+    return Home(lives("stl"))
 
 
 @dataclass(frozen=True)
@@ -154,7 +166,7 @@ def strike(process: subprocess.Popen[str], run: Path, *, processes: int, rng: ra
 def test_a_life_killed_at_random_moments_ends_with_the_same_bytes(
     lives: Callable[[str], Lived], tmp_path: Path, agent: str
 ):
-    home, rng, kills = Home(lives(agent)), random.Random(agent), KILLS.get(agent, 3)
+    home, rng, kills = Home(lives(agent)), random.Random(agent), KILLS.get(agent, 2)
     run, phases = tmp_path / "life", list[str | None]()
     while True:
         before = newest(run)
@@ -174,8 +186,8 @@ def test_a_life_killed_at_random_moments_ends_with_the_same_bytes(
     assert len(phases) == kills and phases[0] is None  # the first before there was a run directory
 
 
-def test_signals_save_the_life_and_it_goes_on(home: Home, tmp_path: Path):
-    run, start = tmp_path / "run", home.begin
+def test_signals_save_the_life_and_it_goes_on(told: Home, tmp_path: Path):
+    run, start = tmp_path / "run", told.begin
     for number, when in ((signal.SIGTERM, "online"), (signal.SIGINT, "offline")):
         with living(start(run)) as process:
             wait_for(process, lambda when=when: phase(run) == when)
@@ -187,9 +199,9 @@ def test_signals_save_the_life_and_it_goes_on(home: Home, tmp_path: Path):
         )
         index, _ = RunDirectory(run).checkpoints.verify(run / f"checkpoints/{newest(run):08d}")
         assert index.description.metrics_bytes == (run / "metrics.jsonl").stat().st_size
-        start = home.go_on
-    assert ended(home.go_on(run)).code == 0
-    assert results(run) == results(home.reference)
+        start = told.go_on
+    assert ended(told.go_on(run)).code == 0
+    assert results(run) == results(told.reference)
 
 
 @contextlib.contextmanager
@@ -205,10 +217,10 @@ def small_disk(folder: Path, size: str) -> Iterator[Callable[[str], None]]:
         subprocess.run(["umount", folder], check=True)
 
 
-def test_a_full_disk_stops_the_life_and_space_lets_it_go_on(home: Home, tmp_path: Path):
+def test_a_full_disk_stops_the_life_and_space_lets_it_go_on(told: Home, tmp_path: Path):
     with small_disk(tmp_path / "disk", "900k") as resize:
         run = tmp_path / "disk/run"
-        for start in (home.begin, home.go_on):  # the second time it is still full
+        for start in (told.begin, told.go_on):  # the second time it is still full
             end = ended(start(run))
             assert end.code == 1
             sentence = end.err.splitlines()[-1]
@@ -217,26 +229,26 @@ def test_a_full_disk_stops_the_life_and_space_lets_it_go_on(home: Home, tmp_path
             assert newest(run) > 0
             assert_newest_is_intact(run)
         resize("64m")
-        assert ended(home.go_on(run)).code == 0
-        assert results(run) == results(home.reference)
+        assert ended(told.go_on(run)).code == 0
+        assert results(run) == results(told.reference)
         assert not list(run.rglob("*.tmp"))
 
 
-def test_a_life_has_one_writer(home: Home, tmp_path: Path):
+def test_a_life_has_one_writer(alone: Home, tmp_path: Path):
     run = tmp_path / "run"
-    with living(home.begin(run)) as first:
+    with living(alone.begin(run)) as first:
         wait_for(first, lambda: newest(run) >= 0)
-        second = ended(home.go_on(run))
+        second = ended(alone.go_on(run))
         assert first.poll() is None
         assert second.code == 1
         assert second.err.startswith(f"modlife: '{run}' is being written by another process (process {first.pid} on ")
         assert killed(first).code == -signal.SIGKILL
-    with living(home.go_on(run)) as one, living(home.go_on(run)) as other:
+    with living(alone.go_on(run)) as one, living(alone.go_on(run)) as other:
         ends = {one.pid: ended(one), other.pid: ended(other)}
     winner, loser = sorted(ends, key=lambda pid: ends[pid].code)
     assert (ends[winner].code, ends[loser].code) == (0, 1)
     assert f"is being written by another process (process {winner} on " in ends[loser].err
-    assert results(run) == results(home.reference)
+    assert results(run) == results(alone.reference)
 
 
 def test_going_on_with_a_finished_life_changes_nothing(home: Home, tmp_path: Path):

@@ -52,11 +52,14 @@ def bench_env_here(domain: Domain, *, threads: int, seconds: float) -> Iterator[
     from modlife.benchmarks.env import random_steps
 
     for batch in BATCHES:
-        steps, run = random_steps(domain, batch=batch, devices=power_of_two(min(threads, batch)), seconds=seconds)
+        steps, run = random_steps(domain, batch=batch, devices=power_of_two(min(threads, batch)))
+        speed = rate(run, steps, seconds=seconds)
         yield {
             **{"bench": "env", "domain": domain.name, "case": "modlife", "batch": batch, "threads": threads},
-            **{"value": round(rate(run, steps, seconds=seconds)), "unit": "steps/s"},
+            **{"value": round(speed), "unit": "steps/s"},
         }
+        if steps / speed > 1:  # a call of a still larger batch would take many seconds
+            return
 
 
 def bench_ppo(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:

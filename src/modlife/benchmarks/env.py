@@ -19,6 +19,8 @@ STEPS = 1_048_576
 """Environment steps, at most about, in one compiled call."""
 LONGEST = 2048
 """Time steps in one."""
+SLOW, SLOW_CALL = 2e-5, 2e-3
+"""Seconds that the reset of an environment, and a call, may take in a domain that is compiled; others step singly."""
 
 
 def bench_task(domain: Domain) -> tuple[int, ...]:
@@ -27,15 +29,16 @@ def bench_task(domain: Domain) -> tuple[int, ...]:
     return (shape[0] - 1, *[0] * (len(shape) - 1))
 
 
-def random_steps(domain: Domain, *, batch: int, devices: int, seconds: float) -> tuple[int, Callable[[], object]]:
-    """How many steps one call makes, and the call: random actions, observations, restarts.
-
-    A slow domain has fewer steps in a call, so that several calls fit into the time that there is.
-    """
+def random_steps(domain: Domain, *, batch: int, devices: int) -> tuple[int, Callable[[], object]]:
+    """How many steps one call makes, and the call: random actions, observations, restarts."""
     env = environment_of(domain.usual_world())
     indices, each = jnp.array(bench_task(domain)), batch // devices
     start = jax.jit(jax.vmap(lambda key: env.reset(indices, key=key)))
-    states = start(jax.random.split(jax.random.key(0), batch))
+    states = jax.block_until_ready(start(jax.random.split(jax.random.key(0), batch)))
+    begun = time.perf_counter()
+    jax.block_until_ready(start(jax.random.split(jax.random.key(1), batch)))
+    slow = time.perf_counter() - begun > SLOW * batch + SLOW_CALL
+    length = 1 if slow else max(16, min(STEPS // batch, LONGEST))
 
     def body(states: Pytree, key: PRNGKey) -> tuple[Pytree, tuple[Pytree, Outcome]]:
         key_act, key_restart = jax.random.split(key)
@@ -43,29 +46,15 @@ def random_steps(domain: Domain, *, batch: int, devices: int, seconds: float) ->
         # Whole observations leave the loop, as they would for a learner: nothing can be optimised away.
         return stepped.states, (jax.vmap(env.observe)(stepped.states), stepped.outcomes)
 
-    def program(length: int) -> Callable[[], object]:
-        def steps(states: Pytree, keys: Key[Array, "1"]) -> tuple[Pytree, tuple[Pytree, Outcome]]:
-            return jax.lax.scan(body, states, jax.random.split(keys[0], length))
+    def steps(states: Pytree, keys: Key[Array, "1"]) -> tuple[Pytree, tuple[Pytree, Outcome]]:
+        return jax.lax.scan(body, states, jax.random.split(keys[0], length))
 
-        mesh = Mesh(np.array(jax.devices()[:devices]), ("device",))
-        one = PartitionSpec("device")
-        shard = partial(jax.shard_map, mesh=mesh, check_vma=False)
-        step_all = jax.jit(shard(steps, in_specs=(one, one), out_specs=(one, PartitionSpec(None, "device"))))
-        keys = jax.random.split(jax.random.key(1), devices)
-        return lambda: jax.block_until_ready(step_all(states, keys))
-
-    length = max(16, min(STEPS // batch, LONGEST))
-    if not fast_enough(program(1), length, seconds):
-        length = 16
-    return batch * length, program(length)
-
-
-def fast_enough(one: Callable[[], object], length: int, seconds: float) -> bool:
-    """Whether a call of so many time steps takes no more than about a second or the time that there is."""
-    one()
-    begun = time.perf_counter()
-    one()
-    return (time.perf_counter() - begun) * length < max(seconds, 1.0)
+    mesh = Mesh(np.array(jax.devices()[:devices]), ("device",))
+    one = PartitionSpec("device")
+    shard = partial(jax.shard_map, mesh=mesh, check_vma=False)
+    step_all = jax.jit(shard(steps, in_specs=(one, one), out_specs=(one, PartitionSpec(None, "device"))))
+    keys = jax.random.split(jax.random.key(1), devices)
+    return batch * length, lambda: jax.block_until_ready(step_all(states, keys))
 
 
 def random_actions(env: object, count: int, *, key: PRNGKey) -> Array:

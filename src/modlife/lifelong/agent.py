@@ -173,15 +173,17 @@ def run_phases(phases: Sequence[Phase], state: AgentState, tasks: Sequence[Task]
     names = [phase.name for phase in phases]
     following = dict(zip(names, phases[1:], strict=False))
     for phase in phases[names.index(state.facts.phase) :]:
-        length, told = phase.length(state), ()
+        length, last = phase.length(state), ()
         for done, work, reports in phase.run(state):
-            state, told = replace(state.noting(done=done), work=work), reports
+            state = replace(state.noting(done=done), work=work)
             if done < length:
                 yield Step(state, reports, phase.name, done, length)
+            else:
+                last = (*last, *reports)  # told with what the end of the phase has to tell
         ended, more = phase.end(state)
         after = following.get(phase.name)
         state = begun(after, ended) if after else finished(ended, tasks)
-        yield Step(state, (*told, *more), phase.name, length, length)
+        yield Step(state, (*last, *more), phase.name, length, length)
 
 
 def begun(phase: Phase, state: AgentState) -> AgentState:

@@ -2,7 +2,7 @@
 
 An action asks for a change of each arm joint and for the fingers to close or open. The arm's torques are those of a
 critically damped spring towards the goal, made uniform over joints by the mass matrix, plus gravity and Coriolis
-compensation (docs/details.md, 60). `control_numba` does the same without leaving compiled code.
+compensation (docs/details.md, 62). `control_numba` does the same without leaving compiled code.
 """
 
 from dataclasses import dataclass
