@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from lives import NAMES, Lived, assert_all_are_intact, found_in, litter, step
+from lives import NAMES, Lived, assert_all_are_intact, found_in, litter, restore, step
 
 from modlife.errors import StoreError
 from modlife.lifelong.agent import AgentState
 from modlife.runs.checkpoints import INDEX, sealed, unsealed
 from modlife.runs.durable import Disk
-from modlife.runs.life import Life
 from modlife.runs.store import RunDirectory, RunWriter
 
 
@@ -111,7 +110,8 @@ class Scene:
     def opened(self, path: Path, disk: Disk) -> RunWriter:
         """As `modlife train --resume` opens it, with a checkpoint or without; the disk only fails afterwards."""
         writer = RunWriter.reopen(path)
-        Life(self.life.config, writer, save_every=0).resume()
+        if writer.checkpoints.numbers():
+            restore(writer, self.life.config)
         writer.disk = writer.checkpoints.disk = disk
         return writer
 

@@ -16,15 +16,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
 import pytest
 from lives import NAMES, Lived, as_options
 
+from modlife.runs.life import run_life
 from modlife.runs.store import RunDirectory
 
 pytestmark = pytest.mark.timeout(900)
 
-KILLS = {"comp-search": 5}
-"""Of the life with most to lose; others are killed twice."""
+KILLS = {"comp-search": 4}
+"""Of the life with most to lose; others are killed once, after their first checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -166,24 +168,24 @@ def strike(process: subprocess.Popen[str], run: Path, *, processes: int, rng: ra
 def test_a_life_killed_at_random_moments_ends_with_the_same_bytes(
     lives: Callable[[str], Lived], tmp_path: Path, agent: str
 ):
-    home, rng, kills = Home(lives(agent)), random.Random(agent), KILLS.get(agent, 2)
+    """Killed by the system, at moments that nobody chose; the last time it is resumed, it is left alone."""
+    home, rng, kills = Home(lives(agent)), random.Random(agent), KILLS.get(agent, 1)
     run, phases = tmp_path / "life", list[str | None]()
-    while True:
-        before = newest(run)
+    while len(phases) < kills:
+        before, number = newest(run), len(phases) if kills > 1 else 2
         with living(home.go_on(run) if run.exists() else home.begin(run)) as process:
-            enough = len(phases) >= kills
-            end = ended(process) if enough else strike(process, run, processes=len(phases), rng=rng)
-        if end.code == 0:
-            break
+            end = strike(process, run, processes=number, rng=rng)
         assert end.code == -signal.SIGKILL, end.err
         phases.append(phase(run))
         assert newest(run) >= before
         if newest(run) >= 0:
             assert_newest_is_intact(run)
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        run_life(None if run.exists() else home.life.config, run, save_every=0)
     assert results(run) == results(home.reference)
     assert not list(run.rglob("*.tmp"))
-    print(f"{len(phases)} kills: {Counter(phases)}")
-    assert len(phases) == kills and phases[0] is None  # the first before there was a run directory
+    print(f"kills: {Counter(phases)}")
+    assert kills == 1 or phases[0] is None  # the first before there was a run directory
 
 
 def test_signals_save_the_life_and_it_goes_on(told: Home, tmp_path: Path):
@@ -217,10 +219,10 @@ def small_disk(folder: Path, size: str) -> Iterator[Callable[[str], None]]:
         subprocess.run(["umount", folder], check=True)
 
 
-def test_a_full_disk_stops_the_life_and_space_lets_it_go_on(told: Home, tmp_path: Path):
-    with small_disk(tmp_path / "disk", "900k") as resize:
+def test_a_full_disk_stops_the_life_and_space_lets_it_go_on(alone: Home, tmp_path: Path):
+    with small_disk(tmp_path / "disk", "700k") as resize:
         run = tmp_path / "disk/run"
-        for start in (told.begin, told.go_on):  # the second time it is still full
+        for start in (alone.begin, alone.go_on):  # the second time it is still full
             end = ended(start(run))
             assert end.code == 1
             sentence = end.err.splitlines()[-1]
@@ -229,8 +231,8 @@ def test_a_full_disk_stops_the_life_and_space_lets_it_go_on(told: Home, tmp_path
             assert newest(run) > 0
             assert_newest_is_intact(run)
         resize("64m")
-        assert ended(told.go_on(run)).code == 0
-        assert results(run) == results(told.reference)
+        assert ended(alone.go_on(run)).code == 0
+        assert results(run) == results(alone.reference)
         assert not list(run.rglob("*.tmp"))
 
 
