@@ -55,9 +55,8 @@ class Meter:
 
     def note(self, moment: Moment) -> None:
         """What happened."""
-        stage = min(moment.stage + 1, len(self.sizes))
         part = f" {moment.done}/{moment.length}" if moment.length > 1 else ""
-        self.doing = f"stage {stage}/{len(self.sizes)} {moment.phase}{part}"
+        self.doing = f"stage {moment.told_of + 1}/{len(self.sizes)} {moment.phase}{part}"
         for report in moment.reports:
             if isinstance(report, Curve):
                 self.step(moment.told_of, report.steps)
