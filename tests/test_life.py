@@ -103,6 +103,7 @@ def test_play_films_a_trained_policy(home: Path):
         (["train", "--out", "runs/mtl"], "'runs/mtl' exists already; go on with it by --resume"),
         (["train", "--agent", "mtl", "--tasks", "3", "--out", "x"], "train = 3 tasks, but a split of 'grid2d' needs 4"),
         (["train", "--agent", "stl", "--tasks", "65", "--out", "x"], "tasks = 65, but 'grid2d' has 64."),
+        (["train", "--domain", "robot", "--out", "x"], "'bcq' takes a value per action, and the actions of 'robot'"),
     ],
 )
 def test_what_cannot_be_done_gets_one_sentence(home: Path, arguments: list[str], sentence: str):

@@ -180,6 +180,8 @@ def living(
     Returns the summary. One who stops listening leaves a life that is saved and can be resumed.
     """
     watch = watch or Silent()
+    if config:
+        build(config, devices=devices)  # says what cannot be before anything is written
     with contextlib.ExitStack() as held:
         writer = RunWriter.create(out, config, devices=devices) if config else RunWriter.reopen(out, devices=devices)
         held.enter_context(writer)
