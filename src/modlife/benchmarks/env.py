@@ -11,7 +11,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Key
 
 from modlife.domains.domain import Domain, environment_of
-from modlife.domains.env import Outcome, PRNGKey, step_batch
+from modlife.domains.env import Environment, Outcome, PRNGKey, step_batch
 from modlife.domains.graph import Discrete
 from modlife.types import Pytree
 
@@ -57,9 +57,9 @@ def random_steps(domain: Domain, *, batch: int, devices: int) -> tuple[int, Call
     return batch * length, lambda: jax.block_until_ready(step_all(states, keys))
 
 
-def random_actions(env: object, count: int, *, key: PRNGKey) -> Array:
+def random_actions(env: Environment, count: int, *, key: PRNGKey) -> Array:
     """Any action for each environment."""
-    actions = env.graph.actions  # pyright: ignore[reportAttributeAccessIssue]  # an Environment
+    actions = env.graph.actions
     if isinstance(actions, Discrete):
         return jax.random.randint(key, (count,), 0, actions.size, dtype=jnp.int32)
     return jax.random.uniform(key, (count, actions.size), minval=actions.low, maxval=actions.high)

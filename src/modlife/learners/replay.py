@@ -49,7 +49,7 @@ class Replay(eqx.Module):
     """The last transitions of one task."""
 
     rows: UInt32[np.ndarray, "time E W"]
-    """Packed transitions; then a row that only holds what was seen last; then what time limits cut off (`final`)."""
+    """Packed transitions; then a row that only holds what was seen last; then what time limits cut off (`finals`)."""
     times: int = eqx.field(static=True)
     """Time steps of transitions."""
 
