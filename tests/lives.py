@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jax
 import pytest
+from terminal import lenient
 
 from modlife.cli.train import flat
 from modlife.lifelong.agent import AgentState
@@ -117,7 +117,7 @@ def lived(name: str, base: Path) -> Lived:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (path / "summary.json").exists():
             patch.setattr(checkpoints, "KEEP", 10**6)
-            with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+            with lenient():
                 run_life(config, path, save_every=0)
     return Lived(path, config)
 

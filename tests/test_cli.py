@@ -1,4 +1,4 @@
-"""The command line as a person uses it: real processes, their output, their exit codes, their files."""
+"""The command line as a person uses it: output, exit codes, files."""
 
 import json
 import re
@@ -8,55 +8,52 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from terminal import command as modlife
 
 from modlife import __version__
 from modlife.cli.main import COMMANDS
 
 
-def modlife(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "modlife", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=240)
-
-
 def test_the_overview_names_every_command():
     for arguments in ((), ("--help",)):
         out = modlife(*arguments)
-        assert out.returncode == 0
-        assert all(re.search(rf"^  {name} ", out.stdout, re.MULTILINE) for name in COMMANDS)
-    assert modlife("--version").stdout == f"modlife {__version__}\n"
+        assert out.code == 0
+        assert all(re.search(rf"^  {name} ", out.out, re.MULTILINE) for name in COMMANDS)
+    alone = subprocess.run([sys.executable, "-m", "modlife", "--version"], capture_output=True, text=True, check=True)
+    assert alone.stdout == f"modlife {__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str):
     out = modlife(command, "--help")
-    assert out.returncode == 0
-    assert f"usage: modlife {command}" in out.stdout
-    assert "MISSING" not in out.stdout
+    assert out.code == 0
+    assert f"usage: modlife {command}" in out.out
+    assert "MISSING" not in out.out
 
 
 def test_list_shows_all_tasks_as_text_and_as_json():
-    text, data = modlife("list").stdout, json.loads(modlife("list", "--json").stdout)
+    text, data = modlife("list").out, json.loads(modlife("list", "--json").out)
     assert "4 x 4 x 4 = 64 tasks, 6 actions" in text
     assert len(data["tasks"]) == 64
     assert all(task in text for task in data["tasks"])
-    large = json.loads(modlife("list", "--json", "--world.colour-count", "8", "--world.dynamics-count", "24").stdout)
+    large = json.loads(modlife("list", "--json", "--world.colour-count", "8", "--world.dynamics-count", "24").out)
     assert len(large["tasks"]) == 768
 
 
 def test_pictures_are_drawn(tmp_path: Path):
-    assert modlife("list", "--picture", "deep/tasks.png", cwd=tmp_path).returncode == 0
+    assert modlife("list", "--picture", "deep/tasks.png", cwd=tmp_path).code == 0
     with Image.open(tmp_path / "deep/tasks.png") as sheet:
         # 64 grids of 8 x 18 pixels, with captions, in eight columns.
         assert sheet.width == 6 + 8 * (8 * 18 + 6)
         assert len(sheet.convert("RGB").getcolors(2**24) or []) > 30
-    assert modlife("graph", "--out", "deep/graph.svg", cwd=tmp_path).returncode == 0
+    assert modlife("graph", "--out", "deep/graph.svg", cwd=tmp_path).code == 0
     assert "dynamics-3" in (tmp_path / "deep/graph.svg").read_text()
 
 
 def test_play_films_a_random_agent_the_same_for_the_same_seed(tmp_path: Path):
     for name in ("a.gif", "b.gif"):
         out = modlife("play", "--task", "lava/blue/dynamics-1", "--seed", "4", "--out", name, cwd=tmp_path)
-        assert re.fullmatch(rf"random agent in lava/blue/dynamics-1: mean return .* {name}\n", out.stdout), out.stderr
+        assert re.fullmatch(rf"random agent in lava/blue/dynamics-1: mean return .* {name}\n", out.out), out.err
     assert (tmp_path / "a.gif").read_bytes() == (tmp_path / "b.gif").read_bytes()
     with Image.open(tmp_path / "a.gif") as film:
         assert getattr(film, "n_frames", 1) > 10
@@ -64,8 +61,8 @@ def test_play_films_a_random_agent_the_same_for_the_same_seed(tmp_path: Path):
 
 def test_bench_prints_json_lines_with_the_rival_beside_ours():
     out = modlife("bench", "env", "--seconds", "0.05")
-    assert out.returncode == 0, out.stderr
-    records = [json.loads(line) for line in out.stdout.splitlines()]
+    assert out.code == 0, out.err
+    records = [json.loads(line) for line in out.out.splitlines()]
     ours = {(r["batch"], r["threads"]): r["value"] for r in records if r["case"] == "modlife"}
     assert {batch for batch, _ in ours} == {1, 16, 256, 4096}
     assert all(r["bench"] == "env" and r["domain"] == "grid2d" and r["value"] > 0 for r in records)
@@ -77,8 +74,8 @@ def test_bench_prints_json_lines_with_the_rival_beside_ours():
 
 def test_bench_ppo_prints_lives_and_the_parts_of_an_update():
     out = modlife("bench", "ppo", "--seconds", "0.05", "--threads", "1")
-    assert out.returncode == 0, out.stderr
-    records = {record["case"]: record for record in map(json.loads, out.stdout.splitlines())}
+    assert out.code == 0, out.err
+    records = {record["case"]: record for record in map(json.loads, out.out.splitlines())}
     assert list(records) == ["stl", "stl collect", "stl learn"]
     assert all(r["bench"] == "ppo" and r["lives"] == 1 and r["value"] > 0 for r in records.values())
 
@@ -99,10 +96,10 @@ def test_bench_ppo_prints_lives_and_the_parts_of_an_update():
 )
 def test_bad_input_gets_one_sentence_and_exit_code_2(arguments: list[str], sentence: str, tmp_path: Path):
     out = modlife(*arguments, cwd=tmp_path)
-    assert out.returncode == 2
-    assert out.stderr.startswith(sentence)
-    assert "Traceback" not in out.stderr
-    assert out.stderr.count("\n") == 1
+    assert out.code == 2
+    assert out.err.startswith(sentence)
+    assert "Traceback" not in out.err
+    assert out.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -117,9 +114,9 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(arguments: list[str], sente
 )
 def test_a_wrong_option_is_explained_with_exit_code_2(arguments: list[str], sentence: str):
     out = modlife(*arguments)
-    assert out.returncode == 2
-    assert sentence in re.sub(r"[\s│]+", " ", out.stderr)
-    assert "Traceback" not in out.stderr + out.stdout
+    assert out.code == 2
+    assert sentence in re.sub(r"[\s│]+", " ", out.err)
+    assert "Traceback" not in out.err + out.out
 
 
 def test_a_reader_that_stops_early_leaves_no_traceback():

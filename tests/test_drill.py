@@ -12,12 +12,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from PIL import Image
+from terminal import End
 from test_kill import assert_newest_is_intact, ended, living, newest, phase, results, strike
 
 HERE = Path(__file__).parent
@@ -25,6 +25,12 @@ EXTENDING = HERE.parent / "docs" / "extending.md"
 SMALL = {"domain": "reach", "steps": 400, "episodes": 4, "ppo.envs": 4, "ppo.length": 25, "ppo.minibatch": 50}
 OWN = {"modules": 2, "tasks": 5, "search": "some", "search.count": 4, "offline": "cloning", "replay-size": 200}
 LIVES = {"comp-search": SMALL | OWN, "carry-on": SMALL | {"tasks": 3}}
+
+SEVERAL = """
+import dataclasses, json, sys
+from terminal import command
+print(json.dumps([dataclasses.asdict(command(*line.split())) for line in sys.argv[1:]]))
+"""
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -35,28 +41,40 @@ class Installed:
 
     folder: Path
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        paths = os.pathsep.join([str(self.folder / "site"), os.environ.get("PYTHONPATH", "")])
+    def run(self, *commands: str) -> list[End]:
+        """Several commands one after the other, in one process."""
+        out = subprocess.run(
+            [sys.executable, "-c", SEVERAL, *commands],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=self.environment(HERE),
+        )
+        assert out.returncode == 0, out.stderr
+        return [End(**end) for end in json.loads(out.stdout)]
+
+    def start(self, arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "modlife", *arguments],
+            [sys.executable, "-m", "modlife", *arguments.split()],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": paths},
+            env=self.environment(),
         )
 
-    def run(self, *arguments: str) -> str:
-        end = ended(self.start(*arguments))
-        assert end.code == 0, end.err
-        return end.out
+    def environment(self, *paths: Path) -> dict[str, str]:
+        every = (self.folder / "site", *paths, os.environ.get("PYTHONPATH", ""))
+        return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, every))}
 
-    def begin(self, agent: str, out: Path) -> subprocess.Popen[str]:
-        options = [word for name, value in LIVES[agent].items() for word in (f"--{name}", str(value))]
-        return self.start("train", "--agent", agent, *options, "--save-every", "0", "--out", str(out))
 
-    def go_on(self, out: Path) -> subprocess.Popen[str]:
-        return self.start("train", "--resume", "--save-every", "0", "--out", str(out))
+def begin(agent: str, out: Path) -> str:
+    options = " ".join(f"--{name} {value}" for name, value in LIVES[agent].items())
+    return f"train --agent {agent} {options} --save-every 0 --out {out}"
+
+
+def go_on(out: Path) -> str:
+    return f"train --resume --save-every 0 --out {out}"
 
 
 def install(folder: Path) -> Installed:
@@ -73,30 +91,30 @@ def install(folder: Path) -> Installed:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """With a life of each kind, lived to its end."""
     home = install(tmp_path_factory.mktemp("drill"))
-    for agent in LIVES:
-        end = ended(home.begin(agent, home.folder / agent))
+    for end in home.run(*(begin(agent, home.folder / agent) for agent in LIVES)):
         assert end.code == 0, end.err
     return home
 
 
-def test_everything_is_listed(installed: Installed):
-    text, data = installed.run("list", "--domain", "reach"), json.loads(installed.run("list", "--json"))
+def test_everything_is_listed_with_its_options(installed: Installed):
+    text, data, options = (
+        end.out
+        for end in installed.run(
+            "list --domain reach",
+            "list --json",
+            "train --help --domain reach --offline cloning --search some",
+        )
+    )
     assert "domain reach: 3 x 3 = 9 tasks, 2 numbers to act" in text
     for name in ("reach", "carry-on", "cloning", "some", "finals"):
         assert re.search(rf"^  {name} ", text, re.MULTILINE), name
-    assert {"reach", "carry-on", "cloning", "some", "finals"} <= {
-        *data["domains"],
-        *data["agents"],
-        *data["consolidators"],
-        *data["searches"],
-        *data["figures"],
-    }
-
-
-def test_the_options_are_those_of_the_package(installed: Installed):
-    text = installed.run("train", "--help", "--domain", "reach", "--offline", "cloning", "--search", "some")
-    assert "--world.speed" in text and "--search.count" in text and "How far an action moves the point." in text
-    assert "--world.colour-count" not in text and "--offline.td-weight" not in text
+    every = json.loads(data)
+    tables = (every[kind] for kind in ("domains", "agents", "consolidators", "searches", "figures"))
+    assert {"reach", "carry-on", "cloning", "some", "finals"} <= {name for table in tables for name in table}
+    assert (
+        "--world.speed" in options and "--search.count" in options and "How far an action moves the point." in options
+    )
+    assert "--world.colour-count" not in options and "--offline.td-weight" not in options
 
 
 @pytest.mark.parametrize(("agent", "kills"), [("comp-search", 10), ("carry-on", 2)])
@@ -105,8 +123,7 @@ def test_a_life_killed_at_random_moments_ends_with_the_same_bytes(
 ):
     run, rng, phases = tmp_path / "life", random.Random(0), list[str | None]()
     while True:
-        start: Callable = installed.go_on if run.exists() else lambda out: installed.begin(agent, out)
-        with living(start(run)) as process:
+        with living(installed.start(go_on(run) if run.exists() else begin(agent, run))) as process:
             enough = len(phases) >= kills
             end = ended(process) if enough else strike(process, run, processes=len(phases), rng=rng)
         if end.code == 0:
@@ -128,29 +145,30 @@ def test_a_life_went_through_the_packages_search_and_consolidator(installed: Ins
     assert offline and all(set(record) == {"kind", "epoch", "tasks", "likelihood", "stage"} for record in offline)
 
 
-def test_it_is_evaluated_filmed_and_drawn(installed: Installed):
-    record = json.loads(installed.run("eval", "comp-search", "--episodes", "5", "--json"))
+def test_it_is_evaluated_filmed_drawn_and_benchmarked(installed: Installed):
+    evaluated, refused, played, sheet, graph, figure, speed, not_offline = installed.run(
+        "eval comp-search --episodes 5 --json",
+        "eval comp-search --acting boltzmann",
+        "play carry-on --episodes 1 --out film.gif",
+        "list --domain reach --picture tasks.png",
+        "graph --domain reach --task east/plain --out graph.svg",
+        "figure finals comp-search carry-on --out finals.png",
+        "bench search --domain reach --seconds 0.05",
+        "bench offline --domain reach --threads 1",
+    )
+    record = json.loads(evaluated.out)
     assert len(record["tasks"]) == 5 and record["acting"] == "actor" and len(record["structure"]) == 5
-    refused = ended(installed.start("eval", "comp-search", "--acting", "boltzmann"))
     assert refused.code == 2 and "takes a critic with a value per action" in refused.err
-    told = installed.run("play", "carry-on", "--episodes", "1", "--out", "film.gif")
-    assert re.match(r"carry-on in \w+/\w+: mean return ", told)
+    assert re.match(r"carry-on in \w+/\w+: mean return ", played.out)
     with Image.open(installed.folder / "film.gif") as film:
         assert getattr(film, "n_frames", 1) > 5
-    installed.run("list", "--domain", "reach", "--picture", "tasks.png")
-    installed.run("graph", "--domain", "reach", "--task", "east/plain", "--out", "graph.svg")
+    assert [sheet.code, graph.code, figure.code] == [0, 0, 0]
     assert "path of east/plain" in (installed.folder / "graph.svg").read_text()
-    installed.run("figure", "finals", "comp-search", "carry-on", "--out", "finals.png")
     table = (installed.folder / "finals.csv").read_text().splitlines()
     assert len(table) == 1 + 5 + 3
-
-
-def test_it_is_benchmarked(installed: Installed):
-    lines = installed.run("bench", "search", "--domain", "reach", "--seconds", "0.05").splitlines()
-    records = [json.loads(line) for line in lines]
+    records = [json.loads(line) for line in speed.out.splitlines()]
     assert [record["domain"] for record in records] == ["reach", "reach"] and records[0]["value"] > 0
-    refused = ended(installed.start("bench", "offline", "--domain", "reach", "--threads", "1"))
-    assert refused.code == 2 and "the actions of 'reach' are real numbers" in refused.err
+    assert not_offline.code == 2 and "the actions of 'reach' are real numbers" in not_offline.err
 
 
 def test_a_package_that_cannot_be_loaded_is_named(tmp_path: Path):

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import pytest
 from lives import Lived, as_options, small
+from terminal import command, lenient
 
 import modlife
 from modlife.errors import InputError, StoreError
@@ -30,10 +31,9 @@ BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_t
 pytestmark = pytest.mark.usefixtures("lenient")
 
 
-@pytest.fixture
-def lenient():
-    """Optax mixes types."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+@pytest.fixture(name="lenient")
+def lenient_here():
+    with lenient():
         yield
 
 
@@ -136,7 +136,7 @@ def test_errors_and_threads_leave_nothing_behind(lives: Callable[[str], Lived], 
 
 
 def lenient_resume(path: Path) -> None:
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+    with lenient():
         modlife.resume(path)
 
 
@@ -193,12 +193,11 @@ def test_growing_says_what_it_does_and_can_be_killed(lives: Callable[[str], Live
     grow_life(path, 4)
     moment = newest(RunDirectory(path), RunDirectory(path).config()).moment
     assert moment.stage == 3 and build(RunDirectory(path).config()).network.sizes == moment.state.params.sizes
-    command = [sys.executable, "-m", "modlife", "train", "--resume", "--out", str(path)]
     modlife.resume(path)
-    out = subprocess.run([*command, "--tasks", "5"], capture_output=True, text=True, check=True)
-    assert "going on with 1 more tasks, 5 in all" in out.stderr and "stl: 5 tasks x 500 steps" in out.stdout
-    fewer = subprocess.run([*command, "--tasks", "2"], capture_output=True, text=True)
-    assert fewer.returncode == 2 and "is planned for 5 tasks; it cannot end with 2" in fewer.stderr
+    out = command("train", "--resume", "--out", str(path), "--tasks", "5")
+    assert "going on with 1 more tasks, 5 in all" in out.err and "stl: 5 tasks x 500 steps" in out.out
+    fewer = command("train", "--resume", "--out", str(path), "--tasks", "2")
+    assert fewer.code == 2 and "is planned for 5 tasks; it cannot end with 2" in fewer.err
 
 
 def test_a_life_in_the_middle_does_not_grow(searched: Lived, tmp_path: Path):

