@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 from terminal import lenient
 
-from modlife.cli.train import flat
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import AGENTS
 from modlife.runs import checkpoints
 from modlife.runs.checkpoints import Description
-from modlife.runs.codec import to_json
+from modlife.runs.codec import flat, to_json
 from modlife.runs.config import LifeConfig, life_from_options
 from modlife.runs.life import run_life
 from modlife.runs.restore import Found, newest, tree_of
@@ -88,7 +87,7 @@ class Lived:
         for one in (*before, number):
             shutil.copytree(self.run.checkpoints.path(one), folder / "checkpoints" / f"{one:08d}")
         metrics = folder / "metrics.jsonl"
-        metrics.write_bytes(metrics.read_bytes()[: self.described()[number].metrics_bytes])
+        metrics.write_bytes(metrics.read_bytes()[: self.described()[number].metrics.bytes])
         return RunDirectory(folder)
 
     def state(self, number: int, folder: Path) -> AgentState:
@@ -143,9 +142,9 @@ def step(writer: RunWriter, state: AgentState, stage: int, *, planned: int, ende
     """Something happens, and is saved, as in a life; which is saved once before anything happens."""
     if writer.checkpoints.numbers():
         writer.append({"kind": "step", "stage": stage})
-    size, checksum = writer.sync_metrics()
+    metrics, history = writer.sync()
     seconds = {"online": 2.0, "evaluation": 4.0}
-    facts = Description(stage, ended, planned, state.facts, size, checksum, seconds, seconds, 100.0)
+    facts = Description(stage, ended, planned, state.facts, metrics, history, seconds, seconds, 100.0)
     return writer.checkpoints.save(tree_of(state), state.memory, facts)
 
 
@@ -166,7 +165,7 @@ def go_on(path: Path, config: LifeConfig) -> RunWriter:
 
 def restore(writer: RunWriter, config: LifeConfig) -> None:
     found = newest(writer.run, config)
-    writer.rewind_metrics(found.description.metrics_bytes, found.description.metrics_sha256)
+    writer.rewind_metrics(found.description.metrics)
 
 
 def everything(folder: Path) -> dict[str, bytes | None]:

@@ -11,8 +11,9 @@ from lives import NAMES, Lived, assert_all_are_intact, found_in, litter, restore
 
 from modlife.errors import StoreError
 from modlife.lifelong.agent import AgentState
-from modlife.runs.checkpoints import INDEX, sealed, unsealed
+from modlife.runs.checkpoints import INDEX
 from modlife.runs.durable import Disk
+from modlife.runs.sealed import sealed, unsealed
 from modlife.runs.store import RunDirectory, RunWriter
 
 

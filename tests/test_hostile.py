@@ -21,9 +21,9 @@ from safetensors.numpy import save
 
 import modlife
 from modlife.errors import InputError, StoreError
-from modlife.runs.checkpoints import INDEX, STATE, File, sealed, unsealed
+from modlife.runs.checkpoints import INDEX, STATE
 from modlife.runs.codec import to_json
-from modlife.runs.durable import sha256
+from modlife.runs.sealed import File, sealed, unsealed
 from modlife.runs.store import RunDirectory, RunWriter
 
 FILES = ["manifest.json", "metrics.jsonl", "history.jsonl"]
@@ -171,7 +171,7 @@ def strange_bytes(marker: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("part", ["state", "replay"])
 def test_strange_bytes_with_the_right_checksum_do_nothing(run: RunDirectory, tmp_path: Path, part: str, what: str):
     folder, data = only(run), strange_bytes(tmp_path / "marker")[what]
-    file = File(len(data), sha256(data))
+    file = File.of(data)
     if part == "state":
         (folder / STATE).write_bytes(data)
         reseal(folder, lambda body: body.update(state=to_json(file)))
@@ -271,7 +271,7 @@ def tasks(*names: str) -> list[dict[str, list[str]]]:
 
 ONE, TWO, THREE, FOUR = (str(task) for task in small("comp-search").chosen)
 IMPOSSIBLE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "another format": (lambda body: body.update(format=3), "has format 3; this version reads 2"),
+    "another format": (lambda body: body.update(format=4), "has format 4; this version reads 3"),
     "a field too many": (lambda body: body.update(hook="os.system"), "No field in"),
     "a fact too many": (says(hook="os.system"), "No field in"),
     "no replay": (lambda body: body.pop("replay"), "has no field 'replay'"),
@@ -339,8 +339,7 @@ def test_deep_json_gets_one_sentence(run: RunDirectory, name: str):
     "machine", [None, {}, {"threads": "2; ls"}, {"threads": True}, {"threads": 0}, {"threads": []}, 7]
 )
 def test_threads_of_a_manifest_are_checked(run: RunDirectory, machine: Any):
-    manifest = run.manifest() | {"machine": machine}
-    (run.path / "manifest.json").write_text(json.dumps(manifest))
+    (run.path / "manifest.json").write_bytes(sealed(run.manifest() | {"machine": machine}))
     if isinstance(machine, dict) and machine:
         with pytest.raises(InputError, match=r"manifest\.json' has .* for the number of threads\.$"):
             run.threads()

@@ -108,7 +108,7 @@ def phase(run: Path) -> str | None:
     """What the newest checkpoint says the life was in the middle of; None before there is one."""
     with contextlib.suppress(OSError):  # the life goes on, and may remove it now
         index = json.loads((run / f"checkpoints/{newest(run):08d}/checkpoint.json").read_text())
-        return index["body"]["description"]["facts"]["phase"]
+        return index["description"]["facts"]["phase"]
     return None
 
 
@@ -122,7 +122,7 @@ def assert_newest_is_intact(run: Path) -> None:
     checkpoints = RunDirectory(run).checkpoints
     index, _ = checkpoints.verify(checkpoints.path(newest(run)))
     checkpoints.memory(index)
-    assert (run / "metrics.jsonl").stat().st_size >= index.description.metrics_bytes
+    assert (run / "metrics.jsonl").stat().st_size >= index.description.metrics.bytes
 
 
 def results(run: Path) -> dict:
@@ -198,7 +198,7 @@ def test_signals_save_the_life_and_it_goes_on(told: Home, tmp_path: Path):
             f"stopped by {number.name}, and saved. Go on with: modlife train --resume --out {run}"
         )
         index, _ = RunDirectory(run).checkpoints.verify(run / f"checkpoints/{newest(run):08d}")
-        assert index.description.metrics_bytes == (run / "metrics.jsonl").stat().st_size
+        assert index.description.metrics.bytes == (run / "metrics.jsonl").stat().st_size
         start = told.go_on
     assert train("--resume", "--out", str(run)).code == 0
     assert results(run) == results(told.reference)

@@ -18,6 +18,7 @@ from modlife.lifelong.agent import Facts
 from modlife.runs.checkpoints import FORMAT, INDEX, STATE, Checkpoints, Description, named_arrays
 from modlife.runs.durable import Disk, sha256
 from modlife.runs.restore import tree_of
+from modlife.runs.sealed import File, sealed, unsealed
 from modlife.runs.store import RunDirectory, RunWriter
 
 
@@ -176,29 +177,40 @@ def test_acting_needs_no_replay_and_resuming_does(run: RunDirectory, searched: L
 # Metrics
 
 
-@pytest.mark.parametrize("harm", [lambda data: data[:-1], lambda data: b"", lambda data: flipped(data, 77)])
-def test_metrics_that_lost_something_are_refused(run: RunDirectory, searched: Lived, harm: Callable[[bytes], bytes]):
+@pytest.mark.parametrize(
+    "harm", [lambda data: data[:-1], lambda data: b"", lambda data: flipped(data, 8 * len(data) - 77)]
+)
+def test_metrics_that_lost_something_are_refused(
+    run: RunDirectory, searched: Lived, harm: Callable[[bytes], bytes]
+):
     path = run.path / "metrics.jsonl"
-    size = run.checkpoints.verify(last(run))[0].description.metrics_bytes
+    size = run.checkpoints.verify(last(run))[0].description.metrics.bytes
     harmed = harm(path.read_bytes()[:size])
     path.write_bytes(harmed)
-    with pytest.raises(InputError, match=f"^'{path}' is damaged: its first .* bytes are not those"):
-        go_on(run.path, searched.config)
-    assert path.read_bytes() == harmed
+    with pytest.raises(InputError, match=f"'{path}' is damaged: its first {size} bytes are not those"):
+        run.metrics()
+    if len(harmed) < size // 2:
+        with pytest.raises(InputError, match=f"no checkpoint that can be used. '{path}' is damaged"):
+            go_on(run.path, searched.config)
+        assert path.read_bytes() == harmed
+    else:  # the checkpoint before it needs less
+        before = run.checkpoints.verify(run.checkpoints.path(run.checkpoints.numbers()[0]))[0].description.metrics
+        go_on(run.path, searched.config).close()
+        assert before.bytes < size and path.read_bytes() == harmed[: before.bytes]
 
 
 @pytest.mark.parametrize("unsaved", [b"", b'{"kind": "step"}\n', b'{"kind": "step"}\n{"kin', b"{", b"\0\0\0\n"])
 def test_metrics_are_cut_back_to_what_was_saved(run: RunDirectory, searched: Lived, unsaved: bytes):
     path = run.path / "metrics.jsonl"
-    size = run.checkpoints.verify(last(run))[0].description.metrics_bytes
+    size = run.checkpoints.verify(last(run))[0].description.metrics.bytes
     saved = path.read_bytes()[:size]
     path.write_bytes(saved + unsaved)
     writer = go_on(run.path, searched.config)
     assert path.read_bytes() == saved
     writer.append({"kind": "next"})
-    size, checksum = writer.sync_metrics()
+    known, history = writer.sync()
     assert path.read_bytes() == saved + b'{"kind": "next"}\n'
-    assert (size, checksum) == (len(path.read_bytes()), sha256(path.read_bytes()))
+    assert known == File.of(path.read_bytes()) and history == File.of((run.path / "history.jsonl").read_bytes())
     writer.close()
 
 
@@ -214,7 +226,7 @@ def test_a_torn_last_line_is_not_read(run: RunDirectory):
 
 
 def plain(number: int, *, ended: bool) -> Description:
-    return Description(number, ended, 1, Facts(), 0, sha256(b""), {"online": 1.0}, {"online": 2.0}, 1.0)
+    return Description(number, ended, 1, Facts(), File.of(b""), File.of(b""), {"online": 1.0}, {"online": 2.0}, 1.0)
 
 
 def replay_of(rows: np.ndarray) -> Replay:
@@ -252,10 +264,10 @@ def shape(value: Any) -> Any:
 def test_the_layout_of_a_checkpoint_is_that_of_its_format(run: RunDirectory):
     """Whoever changes this changes `FORMAT`, and says how older run directories are read."""
     outer = json.loads((last(run) / INDEX).read_text())
-    assert list(outer) == ["sha256", "body"]
+    assert list(outer) == ["format", "description", "state", "replay", "sha256"]
     file, seconds = {"bytes": "int", "sha256": "str"}, dict.fromkeys(("structure", "online", "offline", "evaluation"))
-    assert (FORMAT, shape(outer["body"])) == (
-        2,
+    assert (FORMAT, shape(outer)) == (
+        3,
         {
             "format": "int",
             "description": {
@@ -269,21 +281,22 @@ def test_the_layout_of_a_checkpoint_is_that_of_its_format(run: RunDirectory):
                     "phase": "str",
                     "done": "int",
                 },
-                "metrics_bytes": "int",
-                "metrics_sha256": "str",
+                "metrics": file,
+                "history": file,
                 "wall_seconds": dict.fromkeys(seconds, "float"),
                 "cpu_seconds": dict.fromkeys(seconds, "float"),
                 "peak_megabytes": "float",
             },
             "state": file,
             "replay": [file],
+            "sha256": "str",
         },
     )
     assert sorted(path.name for path in last(run).iterdir()) == [INDEX, STATE]
 
 
 def test_the_bytes_of_a_checkpoint_are_those_of_its_format(tmp_path: Path):
-    """A checkpoint as format 2 writes it, to the last byte."""
+    """A checkpoint as format 3 writes it, to the last byte."""
     tree, rows = {"params": np.arange(3, dtype=np.float32), "work": None}, np.arange(24, dtype=np.uint32)
     checkpoints = Checkpoints(tmp_path, Disk())
     folder = checkpoints.path(checkpoints.save(tree, (replay_of(rows.reshape(2, 3, 4)),), plain(0, ended=True)))
@@ -291,16 +304,14 @@ def test_the_bytes_of_a_checkpoint_are_those_of_its_format(tmp_path: Path):
     header = b'{"[\'params\']":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}'
     assert state == len(header).to_bytes(8, "little") + header + np.arange(3, dtype="<f4").tobytes()
     assert [(file.bytes, file.sha256[:12]) for file in index.replay] == [(232, "50fb3ef660c9")]
-    assert sha256((folder / INDEX).read_bytes())[:12] == "7dcf5cefc093"
+    assert sha256((folder / INDEX).read_bytes())[:12] == "0332be443ec8"
 
 
 def test_checkpoints_of_the_old_format_are_refused_with_a_way_out(run: RunDirectory, searched: Lived):
-    from modlife.runs.checkpoints import sealed, unsealed
-
     for number in run.checkpoints.numbers():
         path = run.checkpoints.path(number) / INDEX
         path.write_bytes(sealed({**unsealed(path), "format": 1}))
-    with pytest.raises(InputError, match=r"has format 1; this version reads 2\. .* use the version that its manifest"):
+    with pytest.raises(InputError, match=r"has format 1; this version reads 3\. .* use the version that its manifest"):
         found_in(run, searched.config)
 
 

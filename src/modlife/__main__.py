@@ -1,6 +1,6 @@
 """`python -m modlife` is the command `modlife`."""
 
-from modlife.cli.main import main
+from modlife_command import main
 
 if __name__ == "__main__":
     main()

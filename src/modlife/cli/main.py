@@ -3,10 +3,11 @@
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from modlife import __version__
-from modlife.errors import InputError, StoreError, unknown
+from modlife.errors import Diverged, InputError, StoreError, plain, unknown
 
 COMMANDS = {
     "list": "what there is: domains, their factors, components and tasks; agents, figures",
@@ -41,11 +42,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     """The program `modlife`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            run(arguments)
     except InputError as error:
         print(f"modlife: {error}", file=sys.stderr)
         sys.exit(2)
-    except StoreError as error:
+    except (StoreError, Diverged) as error:
         print(f"modlife: {error}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
@@ -54,6 +57,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         # The reader, such as `head`, has seen enough; keep Python from writing to the closed pipe once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+
+
+def show(message: Warning | str, *where: object) -> None:
+    """A warning as a sentence, without the place in the program."""
+    print(f"modlife: {plain(message)}", file=sys.stderr)
 
 
 def run(arguments: list[str]) -> None:

@@ -84,6 +84,11 @@ class Environment(Protocol[StateT, ObservationT]):
         ...
 
 
+def at_once(env: Environment) -> int:
+    """Environment steps of one compiled call, so that it takes about a second; `at_once` of a slower domain is less."""
+    return getattr(env, "at_once", 100_000)
+
+
 class Stepped(eqx.Module):
     """A step of each environment of a batch."""
 

@@ -109,6 +109,40 @@ class Episodes(eqx.Module):
     length: Int[Array, "*batch"]
 
 
+class Playing(eqx.Module):
+    """Episodes on their way; axis [episode]."""
+
+    states: Pytree
+    alive: Bool[Array, "*batch"]
+    sofar: Episodes
+
+
+def begin_episodes(env: Environment, task: Int[Array, " F"], *, episodes: int, key: PRNGKey) -> tuple[Playing, Array]:
+    """Episodes of one task at their first states, each with a layout of its own; and keys for all time steps."""
+    key_start, key_act = jax.random.split(key)
+    states, none = start(env, task, count=episodes, key=key_start).states, jnp.zeros(episodes, bool)
+    begin = Playing(states, ~none, Episodes(jnp.zeros(episodes), none, jnp.zeros(episodes, jnp.int32)))
+    return begin, jax.random.split(key_act, env.horizon)
+
+
+def play(env: Environment, network: Network, policy: Pytree, playing: Playing, *, rule: Rule, keys: Array) -> Playing:
+    """Some steps of all episodes, one for each key; an episode that has ended stays as it was."""
+    episodes = playing.alive.shape[0]
+
+    def act(now: Playing, key: PRNGKey) -> tuple[Playing, None]:
+        policy_says = rule(network(policy, env.parts(jax.vmap(env.observe)(now.states))))
+        action = policy_says.sample(distributions.noise(env.graph.actions, (episodes,), key=key))
+        states, outcome = jax.vmap(env.step)(now.states, action)
+        sofar = Episodes(
+            now.sofar.returns + jnp.where(now.alive, outcome.reward, 0.0),
+            now.sofar.success | (now.alive & outcome.success),
+            now.sofar.length + now.alive.astype(jnp.int32),
+        )
+        return Playing(states, now.alive & ~(outcome.terminated | outcome.truncated), sofar), None
+
+    return jax.lax.scan(act, playing, keys)[0]
+
+
 def evaluate(
     env: Environment,
     network: Network,
@@ -119,23 +153,6 @@ def evaluate(
     rule: Rule,
     key: PRNGKey,
 ) -> Episodes:
-    """Whole episodes of one task, all at once, each with a layout of its own from the key."""
-    key_start, key_act = jax.random.split(key)
-    states = start(env, task, count=episodes, key=key_start).states
-    none = jnp.zeros(episodes, bool)
-    begin = (states, ~none, Episodes(jnp.zeros(episodes), none, jnp.zeros(episodes, jnp.int32)))
-
-    def act(carry: tuple[Pytree, Bool[Array, " E"], Episodes], key: PRNGKey):
-        states, alive, sofar = carry
-        policy_says = rule(network(policy, env.parts(jax.vmap(env.observe)(states))))
-        action = policy_says.sample(distributions.noise(env.graph.actions, (episodes,), key=key))
-        states, outcome = jax.vmap(env.step)(states, action)
-        sofar = Episodes(
-            sofar.returns + jnp.where(alive, outcome.reward, 0.0),
-            sofar.success | (alive & outcome.success),
-            sofar.length + alive.astype(jnp.int32),
-        )
-        return (states, alive & ~(outcome.terminated | outcome.truncated), sofar), None
-
-    (_, _, result), _ = jax.lax.scan(act, begin, jax.random.split(key_act, env.horizon))
-    return result
+    """Whole episodes of one task, all at once."""
+    begin, keys = begin_episodes(env, task, episodes=episodes, key=key)
+    return play(env, network, policy, begin, rule=rule, keys=keys).sofar

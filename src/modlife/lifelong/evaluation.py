@@ -1,7 +1,7 @@
-"""Evaluating many tasks, each with a policy of its own, in one compiled call."""
+"""Evaluating many tasks, each with a policy of its own, in compiled calls that are never long."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
@@ -9,14 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from modlife.domains.env import Environment, PRNGKey
-from modlife.learners.rollout import Episodes, evaluate
+from modlife.domains.env import Environment, PRNGKey, at_once
+from modlife.learners.rollout import Episodes, Playing, begin_episodes, play
+from modlife.pauses import pause
 from modlife.policies.acting import Rule
 from modlife.policies.modular import Network
 from modlife.types import Pytree, Structure, Task
 
 CHUNK = 16
 """Tasks per compiled call. Fixed, so that nothing is compiled anew as tasks accumulate."""
+EPISODES = 4096
+"""Episodes of a task at a time. More are evaluated in groups, so that they need no more memory."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,9 @@ class Evaluation:
         return self.returns.std(axis=1, ddof=1) / np.sqrt(self.returns.shape[1])
 
 
+OUTCOMES = ("returns", "success", "length")
+
+
 @dataclass(frozen=True)
 class Judge:
     """How policies are evaluated: where, how they act, and for how many episodes."""
@@ -50,6 +56,18 @@ class Judge:
 
     def evaluate(self, tasks: Sequence[Task], policies: Sequence[Pytree], *, key: PRNGKey) -> Evaluation:
         """Whole episodes of each task under its policy; layouts and actions follow from the key."""
+        if self.episodes <= EPISODES:
+            return self.group(tasks, policies, key=key)
+        sizes = [min(EPISODES, self.episodes - done) for done in range(0, self.episodes, EPISODES)]
+        groups = [
+            replace(self, episodes=size).group(tasks, policies, key=jax.random.fold_in(key, number))
+            for number, size in enumerate(sizes)
+        ]
+        joined = {name: np.concatenate([getattr(one, name) for one in groups], axis=1) for name in OUTCOMES}
+        return Evaluation(tuple(tasks), **joined)
+
+    def group(self, tasks: Sequence[Task], policies: Sequence[Pytree], *, key: PRNGKey) -> Evaluation:
+        """Episodes that fit into memory."""
         count, place = padding(len(tasks))
         keys = jax.random.split(key, len(place))
         pieces = [
@@ -72,15 +90,42 @@ def padding(count: int) -> tuple[int, list[int]]:
     return count, [n % count for n in range(-(-count // CHUNK) * CHUNK)]
 
 
-@partial(jax.jit, static_argnums=0)
 def evaluate_chunk(judge: Judge, policies: Pytree, tasks: Int[Array, "N F"], keys: Array) -> Episodes:
-    """A fixed number of tasks, one after the other in one program."""
+    """A fixed number of tasks. Each compiled call takes some steps of all episodes; in between all can be stopped."""
+    calls = -(-judge.env.horizon * judge.episodes * len(tasks) // at_once(judge.env))
+    length = -(-judge.env.horizon // min(calls, judge.env.horizon))
+    playing, steps = begin_chunk(judge, tasks, keys, length)
+    for number in range(-(-judge.env.horizon // length)):
+        playing, alive = play_chunk(judge, policies, playing, steps, jnp.int32(number * length), length)
+        if not bool(alive):  # waits for the call
+            break
+        pause()
+    return playing.sofar
 
-    def one(task: tuple[Pytree, Int[Array, " F"], PRNGKey]) -> Episodes:
-        policy, indices, key = task
-        return evaluate(judge.env, judge.network, policy, indices, episodes=judge.episodes, rule=judge.rule, key=key)
 
-    return jax.lax.map(one, (policies, tasks, keys))
+@partial(jax.jit, static_argnums=(0, 3))
+def begin_chunk(judge: Judge, tasks: Int[Array, "N F"], keys: Array, length: int) -> tuple[Playing, Array]:
+    """Episodes of each task at their start, and the keys of all steps, [task, step]: as many as calls will take."""
+    horizon = judge.env.horizon
+    playing, steps = jax.vmap(lambda task, key: begin_episodes(judge.env, task, episodes=judge.episodes, key=key))(
+        tasks, keys
+    )
+    return playing, steps[:, jnp.arange(-(-horizon // length) * length) % horizon]
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def play_chunk(
+    judge: Judge, policies: Pytree, playing: Playing, steps: Array, start: Int[Array, ""], length: int
+) -> tuple[Playing, Bool[Array, ""]]:
+    """Some steps of each task's episodes, one task after the other; also whether any episode still goes on."""
+
+    def one(task: tuple[Pytree, Playing, Array]) -> Playing:
+        policy, playing, steps = task
+        keys = jax.lax.dynamic_slice_in_dim(steps, start, length)
+        return play(judge.env, judge.network, policy, playing, rule=judge.rule, keys=keys)
+
+    after = jax.lax.map(one, (policies, playing, steps))
+    return after, after.alive.any()
 
 
 def wrong_structures(structure: Structure, factor: int, modules: int) -> list[Structure]:

@@ -35,6 +35,11 @@ class Curve:
         """Over the tasks in which an episode ended; NaN before any did."""
         return float(np.nanmean(self.progress.episode_return)) if self.progress.episodes.any() else math.nan
 
+    def numbers(self) -> dict[str, Any]:
+        """What must be finite: returns where an episode ended."""
+        ended = self.progress.episodes > 0
+        return {"return": self.progress.episode_return[ended], "entropy": self.progress.entropy}
+
     def record(self) -> dict[str, Any]:
         """A point of the learning curve."""
         progress = self.progress
@@ -72,6 +77,10 @@ class Evaluated:
     when: str
     evaluation: Evaluation
 
+    def numbers(self) -> dict[str, Any]:
+        """What must be finite."""
+        return {"return": self.evaluation.returns}
+
     def record(self) -> dict[str, Any]:
         """Returns, successes and lengths."""
         return {"kind": "evaluation", "when": self.when, **evaluation_record(self.evaluation)}
@@ -84,6 +93,10 @@ class Consolidated:
     epoch: int
     tasks: int
     losses: Mapping[str, float]
+
+    def numbers(self) -> Mapping[str, float]:
+        """What must be finite: all losses."""
+        return self.losses
 
     def record(self) -> dict[str, Any]:
         """The losses."""

@@ -8,7 +8,6 @@ A checkpoint is written aside, synced, read back and verified, and only then giv
 against its checksum, reads arrays of the expected names, shapes and types, and nothing else: no code can come in.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from modlife.errors import InputError
+from modlife.errors import InputError, ReadError
 from modlife.learners.replay import Replay
 from modlife.lifelong.agent import Facts
 from modlife.runs.codec import from_json, to_json
 from modlife.runs.durable import ASIDE, Disk, clear, read_regular, replace_file, save_error, sha256
+from modlife.runs.sealed import File, sealed, unsealed
 
-FORMAT = 2
-"""Version of a checkpoint's layout. Format 1 had other arrays, and replay that did not tell time limits from ends."""
+FORMAT = 3
+"""Version of a checkpoint's layout. Formats 1 and 2 were never released."""
 KEEP = 2
 """The newest checkpoints that are kept, besides one per stage."""
 NUMBER = re.compile(r"\d{8}")
+MANY = 10**7
+"""More checkpoints than a life can have made."""
 CHECKSUM = re.compile(r"[0-9a-f]{64}")
 STATE, INDEX = "state.safetensors", "checkpoint.json"
 
@@ -43,21 +45,14 @@ class Description:
     """How many tasks the life was planned for."""
     facts: Facts
     """What the agent's state says besides arrays."""
-    metrics_bytes: int
-    """Length of the metrics file that belongs to this state, and its checksum."""
-    metrics_sha256: str
+    metrics: File
+    """What belongs to this state of the metrics, ..."""
+    history: File
+    """... and of the history."""
     wall_seconds: dict[str, float]
     """Spent so far on each phase."""
     cpu_seconds: dict[str, float]
     peak_megabytes: float
-
-
-@dataclass(frozen=True)
-class File:
-    """A file that a checkpoint needs."""
-
-    bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True)
@@ -80,9 +75,14 @@ class Checkpoints:
 
     def numbers(self) -> list[int]:
         """Those that have their final name, oldest first."""
+        if self.folder.is_symlink():
+            raise InputError(f"'{self.folder}' is a link, not a directory of the run.")
         if not self.folder.is_dir():
             return []
-        return sorted(int(path.name) for path in self.folder.iterdir() if NUMBER.fullmatch(path.name))
+        found = sorted(int(path.name) for path in self.folder.iterdir() if NUMBER.fullmatch(path.name))
+        if found and found[-1] >= MANY:
+            raise InputError(f"'{self.path(found[-1])}' is not of this life, which cannot have so many. Move it away.")
+        return found
 
     def path(self, number: int) -> Path:
         """Where a checkpoint is."""
@@ -101,7 +101,7 @@ class Checkpoints:
             raise save_error(self.folder, error) from error
         replay = tuple(self.keep(one) for one in memory)
         state = save(named_arrays(tree))
-        index = Index(FORMAT, description, File(len(state), sha256(state)), replay)
+        index = Index(FORMAT, description, File.of(state), replay)
         aside = self.folder / f"{number:08d}{ASIDE}"
         try:
             self.disk.make(aside)
@@ -124,7 +124,7 @@ class Checkpoints:
         if known is not None and file is not None and known.rows is replay.rows:
             return file
         data = save({"rows": replay.rows, "times": np.array([replay.times])})
-        file = File(len(data), sha256(data))
+        file = File.of(data)
         path = self.replay_path(file)
         if not intact(path, file):
             replace_file(self.disk, path, data)
@@ -142,9 +142,11 @@ class Checkpoints:
                 self.discard(number)
 
     def ended_stage(self, number: int) -> bool:
-        """Whether a checkpoint was taken at the end of a stage; one that cannot be read is of no more use."""
+        """Whether a checkpoint was taken at the end of a stage, or may have been: only what is damaged is of no use."""
         try:
             return bool(unsealed(self.path(number) / INDEX)["description"]["ended"])
+        except ReadError:
+            return (self.path(number) / INDEX).exists()  # it may be read another time
         except (InputError, KeyError, TypeError):
             return False
 
@@ -159,7 +161,7 @@ class Checkpoints:
             raise save_error(path, error) from error
 
     def sweep(self) -> None:
-        """Removes what killed writers left behind."""
+        """Removes what killed writers left behind, and makes durable what they had no time to."""
         for folder in (self.folder, self.replay):
             if folder.is_symlink():
                 raise InputError(f"'{folder}' is a link, not a directory of the run.")
@@ -169,9 +171,16 @@ class Checkpoints:
                     self.disk.remove(path)
                 except OSError as error:
                     raise save_error(path, error) from error
+            try:
+                if folder.is_dir():
+                    self.disk.sync(folder)
+            except OSError as error:
+                raise save_error(folder, error) from error
 
     def verify(self, folder: Path) -> tuple[Index, bytes]:
         """A checkpoint's index and the bytes of its arrays, every byte checked; says which file is damaged, and how."""
+        if folder.is_symlink():
+            raise InputError(f"'{folder}' is a link, not a directory of the run.")
         body = unsealed(folder / INDEX)
         if body.get("format") != FORMAT:
             raise InputError(
@@ -249,29 +258,6 @@ def loaded(path: Path, data: bytes) -> dict[str, np.ndarray]:
         return load(data)
     except (SafetensorError, KeyError, ValueError) as error:  # no such file, a type that NumPy has not, a wrong shape
         raise InputError(f"'{path}' holds no arrays that can be read ({error}).") from error
-
-
-def sealed(body: dict[str, Any]) -> bytes:
-    """JSON with a checksum of its own."""
-    return json.dumps({"sha256": sha256(canonical(body)), "body": body}, indent=1).encode() + b"\n"
-
-
-def unsealed(path: Path) -> dict[str, Any]:
-    """The body of sealed JSON, if its checksum is right, and every byte as `sealed` writes it."""
-    data = read_regular(path)
-    try:
-        outer = json.loads(data)
-        body = outer.get("body") if isinstance(outer, dict) else None
-        if isinstance(body, dict) and data == sealed(body):
-            return body
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"'{path}' is damaged: it is not JSON ({error}).") from error
-    raise InputError(f"'{path}' is damaged: its checksum is wrong.")
-
-
-def canonical(body: dict[str, Any]) -> bytes:
-    """The same bytes for the same values."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
 
 
 def checked_bytes(path: Path, file: File) -> bytes:

@@ -34,6 +34,16 @@ def tagged(field: Any, value: Any) -> Any:
     return {table.kind: table.of(value).name, **to_json(value)} if table else to_json(value)
 
 
+def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """The values of nested tables, by their names as options have them."""
+    if not isinstance(value, dict):
+        return {prefix: value}
+    inside = [
+        flat(one, name if not prefix or prefix == "settings" else f"{prefix}.{name}") for name, one in value.items()
+    ]
+    return {name: one for part in inside for name, one in part.items()}
+
+
 def from_json(kind: type, data: Any, *, where: str = "config", given: Mapping[str, Any] = NOTHING) -> Any:
     """A dataclass from JSON values that may come from anywhere; `given` are fields that need no reading."""
     if not isinstance(data, dict):
@@ -70,14 +80,19 @@ def checked(hint: Any, value: Any, *, where: str) -> Any:
         return checked(options[0], value, where=where)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return from_json(hint, value, where=where)
-    if origin is tuple and isinstance(value, list):
-        return tuple(checked(options[0], one, where=where) for one in value)
+    if origin in (tuple, list) and isinstance(value, list):
+        return origin(checked(options[0], one, where=where) for one in value)
     if origin is dict and isinstance(value, dict):
         return {name: checked(options[1], one, where=f"{where}.{name}") for name, one in value.items()}
     if origin is Literal and any(value == option and type(value) is type(option) for option in options):
         return value
-    if isinstance(hint, types.UnionType) and any(type(value) is option for option in options):
+    if isinstance(hint, types.UnionType) and any(is_a(option, value) for option in options):
         return value
-    if type(value) is hint or (hint is float and type(value) is int):
+    if is_a(hint, value):
         return value
     raise InputError(f"{where} = {value!r}, which is not of the type {hint}.")
+
+
+def is_a(hint: Any, value: Any) -> bool:
+    """Whether a value is of a plain type; a whole number is a number."""
+    return type(value) is hint or (hint is float and type(value) is int and abs(value) < 2**1000)

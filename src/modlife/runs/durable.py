@@ -1,15 +1,18 @@
-"""All writing of runs goes through here: whole files that survive a crash, and one seam where tests inject faults."""
+"""All reading and writing of runs goes through here: whole files that survive a crash, and no surprises in reading."""
 
+import errno
 import hashlib
 import os
 import shutil
 import stat
 from pathlib import Path
 
-from modlife.errors import InputError, StoreError
+from modlife.errors import InputError, ReadError, StoreError
 
 ASIDE = ".tmp"
 """Ending of what is being written; left behind only by a kill, and removed by the next writer."""
+LARGE = 2**32
+"""More bytes than any file of a run needs."""
 
 
 class Disk:
@@ -24,7 +27,7 @@ class Disk:
 
     def append(self, path: Path, data: bytes, *, sync: bool) -> None:
         """Adds to the end of a file."""
-        with open(path, "ab", opener=open_plain) as file:
+        with open(path, "ab", opener=open_own) as file:
             file.write(data)
             file.flush()
             if sync:
@@ -32,7 +35,7 @@ class Disk:
 
     def truncate(self, path: Path, size: int) -> None:
         """Cuts a file to a size."""
-        with open(path, "r+b", opener=open_plain) as file:
+        with open(path, "r+b", opener=open_own) as file:
             file.truncate(size)
             file.flush()
             os.fsync(file.fileno())
@@ -63,9 +66,16 @@ class Disk:
             path.unlink()
 
 
-def open_plain(path: str, flags: int) -> int:
-    """Opens a file that is there, not what a link leads to; does not wait for the other end of a pipe."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+def open_own(path: str, flags: int) -> int:
+    """Opens a file to change it in place: a plain one with no other name, not what a link or a device leads to."""
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+        return handle
+    os.close(handle)
+    if stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EMLINK, "It has a second name (a hard link), under which it would change too")
+    raise OSError(errno.EINVAL, "It is not a plain file")
 
 
 def replace_file(disk: Disk, path: Path, data: bytes) -> None:
@@ -77,6 +87,16 @@ def replace_file(disk: Disk, path: Path, data: bytes) -> None:
     except OSError as error:
         clear(disk, aside)
         raise save_error(path, error) from error
+
+
+def make_parents(disk: Disk, path: Path) -> None:
+    """The directories above a path that are not there yet, each durable before the next is made in it."""
+    missing = [folder for folder in path.parents if not folder.exists()]
+    for folder in reversed(missing):
+        try:
+            disk.make(folder)
+        except FileExistsError:  # somebody else made it in the meantime
+            disk.sync(folder.parent)
 
 
 def save_error(path: Path, error: OSError) -> StoreError:
@@ -93,20 +113,35 @@ def clear(disk: Disk, aside: Path) -> None:
             return
 
 
-def read_regular(path: Path, *, size: int | None = None) -> bytes:
-    """The content of a plain file: no link, device or pipe; of the expected size, where one is known."""
+def read_regular(path: Path, *, size: int | None = None, most: int = LARGE) -> bytes:
+    """The content of a plain file: no link, device or pipe; of the expected size, or at most so many bytes."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        raise InputError(f"'{path}' cannot be read: {error.strerror}.") from error
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(handle)
-        raise InputError(f"'{path}' is not a plain file.")
-    with os.fdopen(handle, "rb") as file:
+        why = "It is a link" if error.errno == errno.ELOOP else error.strerror
+        raise ReadError(f"'{path}' cannot be read: {why}.") from error
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"'{path}' is not a plain file.")
         if size is not None and status.st_size != size:
-            raise InputError(f"'{path}' has {status.st_size} bytes instead of {size}.")
-        return file.read()
+            raise InputError(f"'{path}' is damaged: it has {status.st_size} bytes instead of {size}.")
+        if status.st_size > most:
+            raise InputError(f"'{path}' has {status.st_size} bytes; such a file has at most {most}.")
+        return read_whole(handle, status.st_size)
+    except OSError as error:
+        raise ReadError(f"'{path}' cannot be read: {error.strerror}.") from error
+    finally:
+        os.close(handle)
+
+
+def read_whole(handle: int, size: int) -> bytes:
+    """So many bytes of an open file, or all that there are if it was cut meanwhile."""
+    pieces = []
+    while size > 0 and (piece := os.read(handle, min(size, 2**26))):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
 
 
 def sha256(data: bytes) -> str:

@@ -33,6 +33,11 @@ class Interrupts:
         self.wish = number
         self.restore()
 
+    def check(self) -> None:
+        """Stops what is being done, if that was asked for."""
+        if self.wish:
+            raise Stopped(self.wish)
+
     def restore(self) -> None:
         """Puts the handlers back that were there."""
         for number, handler in self.before.items():

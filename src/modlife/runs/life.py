@@ -9,16 +9,18 @@ from typing import Any, Protocol
 
 import jax
 
-from modlife.errors import InputError
+from modlife.errors import Diverged, InputError
 from modlife.lifelong.agent import Agent, AgentState
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.loop import Moment, evaluate_agent, live
 from modlife.lifelong.reports import evaluation_record
 from modlife.metrics import summarise
+from modlife.pauses import stopped_by
 from modlife.runs.checkpoints import Description
 from modlife.runs.clock import Clock, rounded
 from modlife.runs.config import LifeConfig, build
 from modlife.runs.interrupts import Interrupts, Stopped
+from modlife.runs.numbers import check_numbers
 from modlife.runs.restore import newest, tree_of
 from modlife.runs.store import RunWriter
 
@@ -67,7 +69,7 @@ class Life:
         """Where the life stands; None if it was killed before anything was saved."""
         writer = self.writer
         if not writer.checkpoints.numbers():
-            if any(True for _ in writer.run.metrics()):
+            if writer.run.metrics():
                 raise InputError(f"'{writer.path}' has metrics but no checkpoints: they are missing.")
             return None
         found = newest(writer.run, self.config, devices=self.devices)
@@ -75,7 +77,7 @@ class Life:
             if sentence:
                 self.watch.say(sentence)
         facts = found.description
-        writer.rewind_metrics(facts.metrics_bytes, facts.metrics_sha256)
+        writer.rewind_metrics(facts.metrics)
         self.clock = Clock(facts.wall_seconds, facts.cpu_seconds, facts.peak_megabytes)
         return found.moment
 
@@ -88,19 +90,25 @@ class Life:
         self.announce()
         try:
             yield now
-            for now in life:
+            while (after := self.next_of(life, interrupts)) is not None:
+                check_numbers(after, self.config)
+                now = after
                 self.clock.tick(now.phase)
                 for report in now.reports:
                     self.writer.append({**report.record(), "stage": now.told_of})
                 self.watch.moment(now)
-                if self.is_due(now) or interrupts.wish:
+                if self.is_due(now):
                     self.save(now)
-                if interrupts.wish:
-                    raise Stopped(interrupts.wish)
+                interrupts.check()
                 yield now
-        except GeneratorExit:
+        except (GeneratorExit, Stopped, Diverged):
             self.save(now)
             raise
+
+    def next_of(self, life: Iterator[Moment], interrupts: Interrupts) -> Moment | None:
+        """The next moment of a life, unless it is asked to stop on the way there; None at its end."""
+        with stopped_by(interrupts.check):
+            return next(life, None)
 
     def announce(self) -> None:
         """Writes what is to be learnt, unless it is written."""
@@ -121,14 +129,14 @@ class Life:
 
     def save(self, moment: Moment) -> None:
         """Writes a checkpoint."""
-        size, checksum = self.writer.sync_metrics()
+        metrics, history = self.writer.sync()
         description = Description(
             stage=moment.stage,
             ended=moment.ended,
             planned=len(self.config.chosen),
             facts=moment.state.facts,
-            metrics_bytes=size,
-            metrics_sha256=checksum,
+            metrics=metrics,
+            history=history,
             wall_seconds=rounded(self.clock.wall, 3),
             cpu_seconds=rounded(self.clock.cpu, 3),
             peak_megabytes=round(self.clock.peak, 1),
@@ -153,11 +161,10 @@ class Life:
             "wall_seconds": rounded(self.clock.wall, 1),
             "cpu_seconds": rounded(self.clock.cpu, 1),
             "peak_megabytes": round(self.clock.peak),
-            **summarise(list(self.writer.run.metrics())),
+            **summarise(self.writer.run.metrics()),
             **final,
         }
-        self.writer.finish(summary)
-        return summary
+        return self.writer.finish(summary)
 
 
 def run_life(
@@ -183,27 +190,30 @@ def living(
     if config:
         build(config, devices=devices)  # says what cannot be before anything is written
     with contextlib.ExitStack() as held:
-        writer = RunWriter.create(out, config, devices=devices) if config else RunWriter.reopen(out, devices=devices)
-        held.enter_context(writer)
-        summary, planned = writer.run.summary(), config or writer.run.config()
-        if summary is not None and summary.get("tasks") == len(planned.chosen):
-            return summary
-        with Interrupts() as interrupts:
-            life = Life(planned, writer, devices=devices, save_every=save_every, watch=watch)
-            start = life.resume() if config is None else None
-            state = start.state if start else None
-            for moment in life.moments(start, interrupts):
-                state = moment.state
-                yield moment
+        writer = held.enter_context(RunWriter.create(out, config, devices=devices) if config else RunWriter.reopen(out))
+        if writer.run.has_ended:
+            for remark in writer.run.remarks():
+                watch.say(remark)
+            return writer.run.summary() or {}
+        interrupts = held.enter_context(Interrupts())
+        life = Life(config or writer.run.config(), writer, devices=devices, save_every=save_every, watch=watch)
+        start = None if config else life.resume()
+        if not config:
+            writer.note(devices=devices)
+        state = start.state if start else None
+        for moment in life.moments(start, interrupts):
+            state = moment.state
+            yield moment
         assert state is not None
-        return life.finish(state)  # all is saved: a signal may end this at once
+        with stopped_by(interrupts.check):  # all is saved: it can be given up
+            return life.finish(state)
 
 
 def grow_life(out: Path, tasks: int) -> LifeConfig:
     """Plans further tasks for a life that has ended."""
     with RunWriter.reopen(out) as writer:
-        config, summary = writer.run.config(), writer.run.summary()
-        if summary is None or summary.get("tasks") != len(config.chosen):
+        config = writer.run.config()
+        if not writer.run.has_ended:
             raise InputError(
                 f"The life in '{out}' has not met its {len(config.chosen)} tasks yet: let it end first, with --resume "
                 "alone; then it can go on with more."

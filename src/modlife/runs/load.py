@@ -33,7 +33,7 @@ class Run:
     agent: Agent
     state: AgentState
     complaints: tuple[str, ...] = ()
-    """What is wrong with newer checkpoints than the one that was read."""
+    """What is wrong with newer checkpoints than the one that was read, and with what tells of the life."""
 
     @staticmethod
     def load(path: Path | str) -> "Run":
@@ -42,7 +42,7 @@ class Run:
         config = directory.config()
         saved, complaints = newest_readable(directory, lambda checkpoints, saved: saved)
         agent, state = acting_state(config, saved)
-        return Run(Path(path), config, agent, state, complaints)
+        return Run(Path(path), config, agent, state, (*complaints, *directory.remarks()))
 
     @property
     def domain(self) -> Domain:
@@ -67,7 +67,7 @@ class Run:
     @property
     def records(self) -> list[dict[str, Any]]:
         """The lines of its metrics so far."""
-        return list(RunDirectory(self.path).metrics())
+        return RunDirectory(self.path).metrics()
 
     @property
     def summary(self) -> dict[str, Any] | None:

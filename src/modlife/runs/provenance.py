@@ -1,5 +1,6 @@
 """Where a life comes from: versions, commit, machine."""
 
+import contextlib
 import importlib.metadata
 import os
 import platform
@@ -12,7 +13,7 @@ from typing import Any
 from modlife import __version__
 from modlife.runs.config import LifeConfig, life_json
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the run directory's layout."""
 
 PACKAGES = ("jax", "jaxlib", "numpy", "optax", "equinox")
@@ -40,26 +41,32 @@ def origin(*, devices: int) -> dict[str, Any]:
 
 def conditions(record: dict[str, Any]) -> dict[str, str]:
     """What results may depend on, by name, from a manifest or an origin."""
-    versions, git, machine = (record.get(name) or {} for name in ("versions", "git", "machine"))
+    parts = (record.get(name) for name in ("versions", "git", "machine"))
+    versions, git, machine = (part if isinstance(part, dict) else {} for part in parts)
     commit = f"{str(git.get('commit'))[:8]}{' and changes' if git.get('dirty') else ''}"
     return {**versions, "commit": commit, "processor": str(machine.get("processor"))}
 
 
 def git_state() -> dict[str, Any] | None:
-    """The commit of the source and whether it was changed since; None outside a checkout."""
-    command = ["git", "-C", str(Path(__file__).parent)]
-    head = subprocess.run([*command, "rev-parse", "HEAD"], capture_output=True, text=True)
-    if head.returncode:
+    """The commit of the source and whether it was changed since; None outside a checkout, or without git."""
+    head, status = git("rev-parse", "HEAD"), git("status", "--porcelain", "--", ".")
+    return None if head is None or status is None else {"commit": head, "dirty": bool(status)}
+
+
+def git(*arguments: str) -> str | None:
+    """What git says of the source; None where it says nothing, or is not installed."""
+    try:
+        command = ["git", "-C", str(Path(__file__).parent), *arguments]
+        out = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    except OSError:
         return None
-    status = subprocess.run([*command, "status", "--porcelain", "--", "."], capture_output=True, text=True)
-    return {"commit": head.stdout.strip(), "dirty": bool(status.stdout.strip())}
+    return None if out.returncode else out.stdout.strip()
 
 
 def processor() -> str:
     """The processor's name."""
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        for line in info.read_text().splitlines():
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()

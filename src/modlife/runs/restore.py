@@ -40,9 +40,10 @@ def tree_of(state: AgentState) -> dict[str, Any]:
 
 
 def newest(run: RunDirectory, config: LifeConfig, *, devices: int = 1) -> Found:
-    """The newest checkpoint whose every byte is as it was written; damaged ones are named."""
+    """The newest checkpoint whose every byte is as it was written, with its metrics; damaged ones are named."""
 
     def whole(checkpoints: Checkpoints, saved: Saved) -> tuple[Saved, tuple]:
+        run.begin_with(saved.index.description)
         return saved, checkpoints.memory(saved.index)
 
     (saved, memory), complaints = newest_readable(run, whole)
@@ -52,12 +53,14 @@ def newest(run: RunDirectory, config: LifeConfig, *, devices: int = 1) -> Found:
 
 def newest_readable(run: RunDirectory, read: Callable[[Checkpoints, Saved], T]) -> tuple[T, tuple[str, ...]]:
     """What can be read of the newest checkpoint of which it can be read, and what is wrong with newer ones."""
-    complaints = []
+    complaints: list[str] = []
     for number in reversed(run.checkpoints.numbers()):
         try:
-            return read(run.checkpoints, run.checkpoints.read(run.checkpoints.path(number))), tuple(complaints)
+            found = read(run.checkpoints, run.checkpoints.read(run.checkpoints.path(number)))
+            return found, tuple(f"{complaint} An older checkpoint is tried." for complaint in complaints)
         except InputError as error:
-            complaints.append(f"{error} An older checkpoint is tried.")
+            if str(error) not in complaints:
+                complaints.append(str(error))
     reasons = " ".join(complaints) or "It holds none."
     raise InputError(f"'{run.path}' has no checkpoint that can be used. {reasons}")
 
@@ -124,7 +127,8 @@ def check(agent: Agent, curriculum: Curriculum, facts: Description, state: Agent
 def check_numbers(facts: Description, *, where: str) -> None:
     """Sizes and times can be such."""
     fits = {
-        "metrics_bytes": facts.metrics_bytes >= 0,
+        "metrics": facts.metrics.bytes >= 0,
+        "history": facts.history.bytes >= 0,
         "wall_seconds": are_seconds(facts.wall_seconds),
         "cpu_seconds": are_seconds(facts.cpu_seconds),
         "peak_megabytes": 0 <= facts.peak_megabytes < MANY,

@@ -9,25 +9,43 @@
 Plain formats only: nothing that is loaded can run code.
 """
 
+import contextlib
+import errno
 import fcntl
+import glob
 import hashlib
-import json
 import os
 import re
+import secrets
 import socket
-from collections.abc import Iterator
+import time
+import weakref
 from pathlib import Path
 from typing import Any
 
-from modlife.errors import InputError, StoreError
-from modlife.runs.checkpoints import Checkpoints
+from modlife.errors import InputError, StoreError, plain
+from modlife.runs.checkpoints import Checkpoints, Description
+from modlife.runs.codec import from_json, to_json
 from modlife.runs.config import LifeConfig, life_from_json, life_json
-from modlife.runs.durable import ASIDE, Disk, clear, read_regular, replace_file, save_error
+from modlife.runs.durable import ASIDE, Disk, clear, make_parents, read_regular, replace_file, save_error
 from modlife.runs.provenance import SCHEMA, conditions, manifest, origin
+from modlife.runs.records import Record, checked_records, checked_summary
+from modlife.runs.sealed import MEGABYTE, File, as_line, damaged, read_body, sealed, sealed_line, unsealed_line
+
+MANIFEST, METRICS, HISTORY, SUMMARY = "manifest.json", "metrics.jsonl", "history.jsonl", "summary.json"
+MOST = {MANIFEST: MEGABYTE, METRICS: 1024 * MEGABYTE, HISTORY: 64 * MEGABYTE, SUMMARY: 64 * MEGABYTE}
+"""More bytes than these files ever have."""
+SEALED = 3
+"""Run directories of this schema have checksums for everything; those of earlier ones for checkpoints only."""
+TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
+"""What renaming a directory says when another has the name already."""
+LONG_AGO = 60.0
+"""Seconds after which somebody who was about to do something is not any more."""
+OURS = re.compile(rf"\.[0-9a-f]{{8}}{re.escape(ASIDE)}")
 
 
 class RunDirectory:
-    """A directory that holds one life, for reading."""
+    """A directory that holds one life, for reading. What is damaged is said, and never read as if it were not."""
 
     def __init__(self, path: Path, disk: Disk | None = None):
         self.path, self.disk = path, disk or Disk()
@@ -36,20 +54,28 @@ class RunDirectory:
     @staticmethod
     def open(path: Path) -> "RunDirectory":
         """An existing run directory."""
-        if not (path / "manifest.json").is_file():
-            raise InputError(f"'{path}' is not a run directory: it has no manifest.json. `modlife train` makes one.")
+        if not (path / MANIFEST).is_file():
+            raise InputError(f"'{path}' is not a run directory: it has no {MANIFEST}. `modlife train` makes one.")
         return RunDirectory(path)
 
     def manifest(self) -> dict[str, Any]:
         """What was written when the life began."""
-        data = read_json(self.path / "manifest.json")
-        if not isinstance(data, dict) or data.get("schema") not in (1, SCHEMA):
-            raise InputError(f"'{self.path}/manifest.json' is not of schema 1 or {SCHEMA}, which this version reads.")
+        path = self.path / MANIFEST
+        data, has_seal = read_body(path, most=MOST[MANIFEST])
+        if data.get("schema") not in range(1, SCHEMA + 1) or isinstance(data["schema"], bool):
+            raise InputError(f"'{path}' is not of schema 1 to {SCHEMA}, which this version reads.")
+        if data["schema"] >= SEALED and not has_seal:
+            raise damaged(path, "it has no checksum")
         return data
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether everything has a checksum."""
+        return self.manifest()["schema"] >= SEALED
 
     def config(self) -> LifeConfig:
         """The config of the life, checked."""
-        return life_from_json(self.manifest().get("config"), where=f"{self.path}/manifest.json: config")
+        return life_from_json(self.manifest().get("config"), where=f"{self.path}/{MANIFEST}: config")
 
     def threads(self) -> int:
         """The number of threads that the life runs on; schema 1 had it as text."""
@@ -57,63 +83,160 @@ class RunDirectory:
         threads = machine.get("threads") if isinstance(machine, dict) else None
         text = str(threads) if type(threads) in (int, str) else ""
         if threads is not None and not re.fullmatch("[1-9][0-9]{0,3}", text):
-            raise InputError(f"'{self.path}/manifest.json' has {threads!r} for the number of threads.")
+            raise InputError(f"'{self.path}/{MANIFEST}' has {threads!r} for the number of threads.")
         return int(text or 1)
 
-    def metrics(self) -> Iterator[dict[str, Any]]:
+    def metrics(self) -> list[Record]:
         """The records so far; a last line that was torn by a kill is left out."""
-        path = self.path / "metrics.jsonl"
-        for line in read_regular(path).splitlines(keepends=True):
-            if line.endswith(b"\n"):
-                yield parsed(path, line)
+        path = self.path / METRICS
+        lines = [unsealed_line(path, line, sealed=False) for line in whole_lines(self.known_bytes(METRICS))]
+        return list(checked_records(lines, path))
 
-    def summary(self) -> dict[str, Any] | None:
+    def history(self) -> list[dict[str, Any]]:
+        """One record for each process that lived a part of it."""
+        path, has_seals = self.path / HISTORY, self.is_sealed
+        return [unsealed_line(path, line, sealed=has_seals) for line in whole_lines(self.known_bytes(HISTORY))]
+
+    def known_bytes(self, name: str) -> bytes:
+        """A file that grows; as much of it as the summary, or else the newest checkpoint, knows is as it was written.
+
+        A life that has ended adds nothing.
+        """
+        known = self.known_files().get(name)
+        data = read_regular(self.path / name, most=MOST[name])
+        if known and not known.begins(data):
+            raise not_as_written(self.path / name, known)
+        if known and self.has_ended and len(data) > known.bytes:
+            raise damaged(self.path / name, f"it goes on after the {known.bytes} bytes that were written")
+        return data
+
+    def known_files(self) -> dict[str, File]:
+        """How far files that grow are known: by the summary, or by the newest checkpoint that can be read."""
+        summary = self.summary()
+        if summary is not None and "files" in summary:
+            found = {name: from_json(File, file) for name, file in summary["files"].items()}
+            return {METRICS: found["metrics"], HISTORY: found["history"]}
+        if summary is not None:
+            return {}
+        for number in reversed(self.checkpoints.numbers()):
+            with contextlib.suppress(InputError):  # damaged, or removed by its writer right now
+                known = self.checkpoints.verify(self.checkpoints.path(number))[0].description
+                return {METRICS: known.metrics, HISTORY: known.history}
+        return {}
+
+    def begin_with(self, known: Description) -> None:
+        """Metrics and history begin with what a checkpoint knows of them, or it is said that they do not."""
+        for name, file in ((METRICS, known.metrics), (HISTORY, known.history)):
+            if not file.begins(read_regular(self.path / name, most=MOST[name])):
+                raise not_as_written(self.path / name, file)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all tasks that are planned were met."""
+        summary = self.summary()
+        return summary is not None and summary["tasks"] == len(self.config().chosen)
+
+    def summary(self) -> Record | None:
         """What the life came to, if it has ended."""
-        path = self.path / "summary.json"
-        return read_json(path) if path.exists() or path.is_symlink() else None
+        path = self.path / SUMMARY
+        if not path.exists() and not path.is_symlink():
+            return None
+        data, has_seal = read_body(path, most=MOST[SUMMARY])
+        if self.is_sealed and not has_seal:
+            raise damaged(path, "it has no checksum")
+        return checked_summary(data, path)
+
+    def remarks(self) -> list[str]:
+        """What is wrong with files that tell of the life, and what cannot be known."""
+        found = []
+        for read in (self.summary, self.metrics, self.history):
+            try:
+                read()
+            except InputError as error:
+                if str(error) not in found:
+                    found.append(str(error))
+        if not self.is_sealed:
+            found.append(
+                f"'{self.path}' was written by an older version, without checksums: damage to what it tells of its "
+                "life may go unnoticed."
+            )
+        return found
+
+
+def not_as_written(path: Path, known: File) -> InputError:
+    """The error for a file that does not begin with what is known of it."""
+    return damaged(path, f"its first {known.bytes} bytes are not those that were written")
+
+
+def whole_lines(data: bytes) -> list[bytes]:
+    """Lines that were written to their end."""
+    return [line for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 class RunWriter:
     """A run directory in the hands of its one writer, until it is closed; also as `with RunWriter...`."""
 
-    def __init__(self, path: Path, disk: Disk | None = None):
+    def __init__(self, path: Path, disk: Disk | None = None, *, lock: int | None = None):
         self.run = RunDirectory(path, disk)
         self.path, self.disk, self.checkpoints = path, self.run.disk, self.run.checkpoints
-        self.lock: int | None = locked(path)
+        self.lock: int | None = locked(path) if lock is None else lock
         self.written, self.hasher = 0, hashlib.sha256()
+        OPEN.add(self)
 
     @staticmethod
     def create(path: Path, config: LifeConfig, disk: Disk | None = None, *, devices: int = 1) -> "RunWriter":
-        """A new run directory with its manifest; it must not exist yet. It appears whole or not at all."""
-        if path.exists():
-            raise InputError(f"'{path}' exists already; go on with it by --resume, choose another --out, or remove it.")
-        aside, disk = path.with_name(f"{path.name}.{os.getpid()}{ASIDE}"), disk or Disk()
+        """A new run directory with its manifest; it must not exist yet. It appears whole or not at all, and locked."""
+        if path.exists() or path.is_symlink():
+            raise taken(path)
+        aside, disk, lock = path.with_name(f"{path.name}.{secrets.token_hex(4)}{ASIDE}"), disk or Disk(), None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_parents(disk, path)
+            sweep_beside(disk, path)
             disk.make(aside)
-            disk.write(aside / "manifest.json", as_json(manifest(config, devices=devices)))
-            disk.write(aside / "metrics.jsonl", b"")
-            disk.write(aside / "history.jsonl", as_line(origin(devices=devices)))
+            lock = locked(aside)
+            disk.write(aside / MANIFEST, sealed(manifest(config, devices=devices)))
+            disk.write(aside / METRICS, b"")
+            disk.write(aside / HISTORY, sealed_line(origin(devices=devices)))
             disk.sync(aside)
             disk.rename(aside, path)
-        except OSError as error:
+        except (OSError, StoreError) as error:
             clear(disk, aside)
-            raise save_error(path, error) from error
-        return RunWriter(path, disk)
+            if lock is not None:
+                os.close(lock)
+            if isinstance(error, StoreError):
+                raise
+            raise (taken(path) if error.errno in TAKEN and path.exists() else save_error(path, error)) from error
+        return RunWriter(path, disk, lock=lock)
 
     @staticmethod
-    def reopen(path: Path, disk: Disk | None = None, *, devices: int = 1) -> "RunWriter":
+    def reopen(path: Path, disk: Disk | None = None) -> "RunWriter":
         """An existing run directory, to go on with."""
         RunDirectory.open(path)
         writer = RunWriter(path, disk)
         try:
+            writer.run.manifest()
             writer.checkpoints.sweep()
-            if writer.run.summary() is None:
-                writer.add("history.jsonl", as_line(origin(devices=devices)))
+            sweep_beside(writer.disk, path)
+            writer.own()
+        except OSError as error:
+            writer.close()
+            raise save_error(path, error) from error
         except BaseException:
             writer.close()
             raise
         return writer
+
+    def own(self) -> None:
+        """Files that are changed in place get a place of their own, if they share it with a copy (a hard link)."""
+        for name in (METRICS, HISTORY):
+            path = self.path / name
+            if path.is_file() and not path.is_symlink() and path.stat().st_nlink > 1:
+                replace_file(self.disk, path, read_regular(path, most=MOST[name]))
+
+    def note(self, *, devices: int) -> None:
+        """Notes in the history that this process lives a part of the life."""
+        line = sealed_line if self.run.is_sealed else as_line
+        self.add(HISTORY, line(origin(devices=devices)))
 
     def __enter__(self) -> "RunWriter":
         return self
@@ -124,13 +247,13 @@ class RunWriter:
     def grow(self, tasks: int) -> LifeConfig:
         """Plans further tasks for a life that has ended: its new config. What was lived stays as it is."""
         config, before = self.run.config().grown_to(tasks), self.run.manifest()
-        replace_file(self.disk, self.path / "manifest.json", as_json({**before, "config": life_json(config)}))
+        replace_file(self.disk, self.path / MANIFEST, sealed({**before, "config": life_json(config)}))
         return config
 
     def append(self, record: dict[str, Any]) -> None:
         """Adds a line to the metrics; it counts once a checkpoint has been saved after it."""
         line = as_line(record)
-        self.add("metrics.jsonl", line)
+        self.add(METRICS, line)
         self.written += len(line)
         self.hasher.update(line)
 
@@ -141,23 +264,23 @@ class RunWriter:
         except OSError as error:
             raise save_error(self.path / name, error) from error
 
-    def sync_metrics(self) -> tuple[int, str]:
-        """Makes the metrics durable; their length and checksum."""
-        try:
-            self.disk.append(self.path / "metrics.jsonl", b"", sync=True)
-        except OSError as error:
-            raise save_error(self.path / "metrics.jsonl", error) from error
-        return self.written, self.hasher.hexdigest()
+    def sync(self) -> tuple[File, File]:
+        """Makes metrics and history durable; what is known of them now."""
+        for name in (METRICS, HISTORY):
+            try:
+                self.disk.append(self.path / name, b"", sync=True)
+            except OSError as error:
+                raise save_error(self.path / name, error) from error
+        history = read_regular(self.path / HISTORY, most=MOST[HISTORY])
+        return File(self.written, self.hasher.hexdigest()), File.of(history)
 
-    def rewind_metrics(self, size: int, checksum: str) -> None:
-        """Cuts the metrics back to what a checkpoint knows of; they must begin with exactly that."""
-        path = self.path / "metrics.jsonl"
-        data = read_regular(path)[:size]
-        self.written, self.hasher = size, hashlib.sha256(data)
-        if len(data) < size or self.hasher.hexdigest() != checksum:
-            raise InputError(f"'{path}' is damaged: its first {size} bytes are not those that were written.")
+    def rewind_metrics(self, known: File) -> None:
+        """Cuts the metrics back to what a checkpoint knows of, which they begin with."""
+        path = self.path / METRICS
+        data = read_regular(path, most=MOST[METRICS])[: known.bytes]
+        self.written, self.hasher = known.bytes, hashlib.sha256(data)
         try:
-            self.disk.truncate(path, size)
+            self.disk.truncate(path, known.bytes)
         except OSError as error:
             raise save_error(path, error) from error
 
@@ -169,9 +292,12 @@ class RunWriter:
             return None
         return f"Since this life began, {', '.join(changes)}: it may not end exactly as it would have."
 
-    def finish(self, summary: dict[str, Any]) -> None:
-        """Writes the summary."""
-        replace_file(self.disk, self.path / "summary.json", as_json(summary))
+    def finish(self, summary: dict[str, Any]) -> dict[str, Any]:
+        """Writes the summary, with what is known of the files that grew; returns it as it stands there."""
+        metrics, history = self.sync()
+        whole = {**summary, "files": {"metrics": to_json(metrics), "history": to_json(history)}}
+        replace_file(self.disk, self.path / SUMMARY, sealed(whole))
+        return whole
 
     def close(self) -> None:
         """Lets another writer in."""
@@ -180,45 +306,55 @@ class RunWriter:
             self.lock = None
 
 
+OPEN: weakref.WeakSet[RunWriter] = weakref.WeakSet()
+"""Writers of this process. A process that is forked off it holds no locks."""
+os.register_at_fork(after_in_child=lambda: [writer.close() for writer in OPEN] and None)
+
+
+def taken(path: Path) -> InputError:
+    """The error for a place where a new run directory cannot be made."""
+    if path.is_dir() and (path / MANIFEST).exists():
+        return InputError(f"'{path}' exists already; go on with it by --resume, choose another --out, or remove it.")
+    what = "a directory, but not a run" if path.is_dir() else "not a directory"
+    return InputError(f"'{path}' exists already, and is {what}; choose another --out, or remove it.")
+
+
 def locked(path: Path) -> int:
     """The lock on a run directory, held until its handle is closed or the process ends."""
+    file = path / "lock"
     try:
-        handle = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     except OSError as error:
-        raise save_error(path / "lock", error) from error
+        raise save_error(file, error) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        holder = os.pread(handle, 200, 0).decode(errors="replace").strip() or "which has just begun"
+        holder = plain(os.pread(handle, 200, 0).decode(errors="replace").strip()) or "which has just begun"
         os.close(handle)
         raise StoreError(f"'{path}' is being written by another process ({holder}).") from error
     try:
+        if os.fstat(handle).st_nlink > 1:  # a copy of the run shares it: from now on, this one has its own
+            file.unlink()
+            os.close(handle)
+            return locked(path)
         os.ftruncate(handle, 0)
         os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     except OSError as error:
         os.close(handle)
-        raise save_error(path / "lock", error) from error
+        raise save_error(file, error) from error
     return handle
 
 
-def as_line(data: Any) -> bytes:
-    """A line of JSON."""
-    return json.dumps(data).encode() + b"\n"
-
-
-def as_json(data: Any) -> bytes:
-    """A small file that people may read."""
-    return json.dumps(data, indent=1).encode() + b"\n"
-
-
-def read_json(path: Path) -> Any:
-    """Reads a file, or says in one sentence that it is damaged."""
-    return parsed(path, read_regular(path))
-
-
-def parsed(path: Path, data: bytes) -> Any:
-    """What JSON of a file says."""
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"'{path}' cannot be read: {error}.") from error
+def sweep_beside(disk: Disk, path: Path) -> None:
+    """Removes what killed processes left that were about to make this run directory: nobody holds its lock."""
+    for aside in path.parent.glob(f"{glob.escape(path.name)}.*{ASIDE}"):
+        if not OURS.fullmatch(aside.name.removeprefix(path.name)) or aside.is_symlink():
+            continue
+        if not (aside / "lock").exists():  # killed before it had one; or about to make it
+            if time.time() - aside.stat().st_mtime > LONG_AGO:
+                clear(disk, aside)
+            continue
+        with contextlib.suppress(StoreError):  # somebody is at it
+            lock = locked(aside)
+            clear(disk, aside)
+            os.close(lock)

@@ -7,6 +7,7 @@ other: they can be mapped, scanned, repeated and saved. `jax.vmap` turns a batch
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -48,6 +49,8 @@ class RobotLift:
     world: RobotWorld
     workers: int = 1
     """Threads that physics runs on; the results do not depend on it."""
+    at_once: ClassVar[int] = 1000
+    """Steps of a compiled call: about a second on one slow core."""
 
     @property
     def graph(self) -> ProblemGraph:
