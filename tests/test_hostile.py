@@ -23,7 +23,8 @@ import modlife
 from modlife.errors import InputError, StoreError
 from modlife.runs.checkpoints import INDEX, STATE
 from modlife.runs.codec import to_json
-from modlife.runs.sealed import File, sealed, unsealed
+from modlife.runs.durable import sha256
+from modlife.runs.sealed import File, canonical, sealed, unsealed
 from modlife.runs.store import RunDirectory, RunWriter
 
 FILES = ["manifest.json", "metrics.jsonl", "history.jsonl"]
@@ -142,11 +143,16 @@ def test_pickles_do_nothing(run: RunDirectory, tmp_path: Path, name: str, kind: 
     assert not (tmp_path / "marker").exists()
 
 
+def forged(body: dict[str, Any]) -> bytes:
+    """As `sealed` writes it, but whatever it says."""
+    return json.dumps({**body, "sha256": sha256(canonical(body))}, indent=1).encode() + b"\n"
+
+
 def reseal(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Changes what a checkpoint says, with the right checksum, as one who knows this program can."""
     body = unsealed(folder / INDEX)
     change(body)
-    (folder / INDEX).write_bytes(sealed(body))
+    (folder / INDEX).write_bytes(forged(body))
 
 
 def strange_bytes(marker: Path) -> dict[str, bytes]:
@@ -241,7 +247,7 @@ def test_a_checkpoint_that_says_impossible_things_is_refused(life: Lived, tmp_pa
         folder = only(run)
         right, outside, writer = unsealed(folder / INDEX), everything(tmp_path), RunWriter.reopen(run.path)
         for path, value, body in at_every_place(right, rng, len(HOSTILE) if most and phase == "offline" else 3):
-            (folder / INDEX).write_bytes(sealed(body))
+            (folder / INDEX).write_bytes(forged(body))
             try:
                 restore(writer, life.config)
             except InputError as error:

@@ -180,9 +180,7 @@ def test_acting_needs_no_replay_and_resuming_does(run: RunDirectory, searched: L
 @pytest.mark.parametrize(
     "harm", [lambda data: data[:-1], lambda data: b"", lambda data: flipped(data, 8 * len(data) - 77)]
 )
-def test_metrics_that_lost_something_are_refused(
-    run: RunDirectory, searched: Lived, harm: Callable[[bytes], bytes]
-):
+def test_metrics_that_lost_something_are_refused(run: RunDirectory, searched: Lived, harm: Callable[[bytes], bytes]):
     path = run.path / "metrics.jsonl"
     size = run.checkpoints.verify(last(run))[0].description.metrics.bytes
     harmed = harm(path.read_bytes()[:size])

@@ -4,11 +4,12 @@ Plain JSON of older versions has none. Numbers must be such: neither NaN nor inf
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from modlife.errors import InputError
+from modlife.errors import Diverged, InputError
 from modlife.runs.durable import read_regular, sha256
 
 SEAL = "sha256"
@@ -37,7 +38,7 @@ class File:
 
 def sealed(body: dict[str, Any]) -> bytes:
     """JSON with its checksum, as people may read it."""
-    return json.dumps({**body, SEAL: sha256(canonical(body))}, indent=1, allow_nan=False).encode() + b"\n"
+    return as_bytes({**body, SEAL: sha256(canonical(body))}, indent=1)
 
 
 def canonical(body: dict[str, Any]) -> bytes:
@@ -52,7 +53,15 @@ def sealed_line(body: dict[str, Any]) -> bytes:
 
 def as_line(body: dict[str, Any]) -> bytes:
     """A line of JSON."""
-    return json.dumps(body, allow_nan=False).encode() + b"\n"
+    return as_bytes(body)
+
+
+def as_bytes(body: dict[str, Any], indent: int | None = None) -> bytes:
+    """JSON, of numbers that are such."""
+    try:
+        return json.dumps(body, indent=indent, allow_nan=False).encode() + b"\n"
+    except ValueError as error:
+        raise Diverged(f"A number is not finite, and cannot be written: {body!r}.") from error
 
 
 def unsealed(path: Path, *, most: int = 16 * MEGABYTE) -> dict[str, Any]:
@@ -72,9 +81,17 @@ def read_body(path: Path, *, most: int) -> tuple[dict[str, Any], bool]:
     if SEAL not in body:
         return body, False
     inside = {name: value for name, value in body.items() if name != SEAL}
-    if data != sealed(inside):
+    if not is_written_as(data, sealed, inside):
         raise damaged(path, "its checksum is wrong")
     return inside, True
+
+
+def is_written_as(data: bytes, write: Callable[[dict[str, Any]], bytes], body: dict[str, Any]) -> bool:
+    """Whether a body is written as these bytes; one with an infinite number is never written."""
+    try:
+        return data == write(body)
+    except Diverged:
+        return False
 
 
 def unsealed_line(path: Path, line: bytes, *, sealed: bool) -> dict[str, Any]:
@@ -85,7 +102,7 @@ def unsealed_line(path: Path, line: bytes, *, sealed: bool) -> dict[str, Any]:
     if not sealed:
         return body
     inside = {name: value for name, value in body.items() if name != SEAL}
-    if line != sealed_line(inside):
+    if not is_written_as(line, sealed_line, inside):
         raise damaged(path, "the checksum of a line is wrong")
     return inside
 
