@@ -1,5 +1,6 @@
 """`modlife figure`."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,9 @@ import tyro
 from modlife.analysis.figures import FIGURES
 from modlife.cli.choices import REQUIRED
 from modlife.registry import resolve
+from modlife.runs.store import RunDirectory
+
+MOST_REMARKS = 3
 
 
 @dataclass(frozen=True)
@@ -30,5 +34,15 @@ def usual(arguments: Sequence[str]) -> Options:
 
 def run(options: Options) -> None:
     """Draws."""
+    tell_remarks(options.runs)
     resolve(FIGURES[options.which].draw)(options.runs, options.out)
     print(f"{options.which}: {options.out}, {options.out.with_suffix('.csv')}")
+
+
+def tell_remarks(runs: Sequence[Path]) -> None:
+    """What is wrong with run directories, or cannot be known; once where many have the same."""
+    remarks = [remark for path in runs for remark in RunDirectory.open(path).remarks()]
+    for remark in remarks[:MOST_REMARKS]:
+        print(remark, file=sys.stderr)
+    if len(remarks) > MOST_REMARKS:
+        print(f"... and {len(remarks) - MOST_REMARKS} more such remarks on other run directories.", file=sys.stderr)

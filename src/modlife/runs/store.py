@@ -40,7 +40,7 @@ SEALED = 3
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """What renaming a directory says when another has the name already."""
 LONG_AGO = 60.0
-"""Seconds after which somebody who was about to do something is not any more."""
+"""Seconds after which somebody who was about to lock something is not any more."""
 OURS = re.compile(rf"\.[0-9a-f]{{8}}{re.escape(ASIDE)}")
 
 
@@ -217,6 +217,7 @@ class RunWriter:
             writer.run.manifest()
             writer.checkpoints.sweep()
             sweep_beside(writer.disk, path)
+            writer.disk.sync(path.parent)
             writer.own()
         except OSError as error:
             writer.close()
@@ -300,7 +301,13 @@ class RunWriter:
         return whole
 
     def close(self) -> None:
-        """Lets another writer in."""
+        """Lets another writer in, even if a process that was forked off this one lives on."""
+        if self.lock is not None:
+            fcntl.flock(self.lock, fcntl.LOCK_UN)
+            self.forget()
+
+    def forget(self) -> None:
+        """Closes the lock's handle; the lock itself is free when nobody else has it."""
         if self.lock is not None:
             os.close(self.lock)
             self.lock = None
@@ -308,7 +315,7 @@ class RunWriter:
 
 OPEN: weakref.WeakSet[RunWriter] = weakref.WeakSet()
 """Writers of this process. A process that is forked off it holds no locks."""
-os.register_at_fork(after_in_child=lambda: [writer.close() for writer in OPEN] and None)
+os.register_at_fork(after_in_child=lambda: [writer.forget() for writer in OPEN] and None)
 
 
 def taken(path: Path) -> InputError:
@@ -346,15 +353,11 @@ def locked(path: Path) -> int:
 
 
 def sweep_beside(disk: Disk, path: Path) -> None:
-    """Removes what killed processes left that were about to make this run directory: nobody holds its lock."""
+    """Removes what killed processes left that were about to make this run directory: it is old, and not locked."""
     for aside in path.parent.glob(f"{glob.escape(path.name)}.*{ASIDE}"):
-        if not OURS.fullmatch(aside.name.removeprefix(path.name)) or aside.is_symlink():
-            continue
-        if not (aside / "lock").exists():  # killed before it had one; or about to make it
-            if time.time() - aside.stat().st_mtime > LONG_AGO:
+        ours = OURS.fullmatch(aside.name.removeprefix(path.name)) and not aside.is_symlink()
+        if ours and time.time() - aside.stat().st_mtime > LONG_AGO:
+            with contextlib.suppress(StoreError):  # somebody is still at it
+                lock = locked(aside)
                 clear(disk, aside)
-            continue
-        with contextlib.suppress(StoreError):  # somebody is at it
-            lock = locked(aside)
-            clear(disk, aside)
-            os.close(lock)
+                os.close(lock)
