@@ -18,7 +18,7 @@ import pytest
 from lives import Lived, small
 from terminal import command, lenient
 
-from modlife import runtime
+from modlife import memory, runtime
 from modlife.errors import Diverged, InputError, StoreError, plain
 from modlife.lifelong import evaluation
 from modlife.lifelong.evaluation import Judge
@@ -212,6 +212,33 @@ def test_reports_that_are_not_finite_are_noticed(searched: Lived, bad: float):
     with pytest.raises(Diverged, match=r"offline, step 3 of 9: its likelihood is not finite"):
         check_numbers(moment, searched.config)
     check_numbers(replace(moment, reports=()), searched.config)
+
+
+# Memory
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"ppo": {"envs": 10**6, "length": 2000, "minibatch": 1000}}, "What an update collects takes at least "),
+        ({"replay_size": 10**9, "steps": 10**10}, "Replay of 4 tasks takes at least "),
+    ],
+)
+def test_memory_is_counted_before_it_is_asked_for(tmp_path: Path, options: dict[str, Any], sentence: str):
+    with pytest.raises(InputError, match=rf"^{sentence}[0-9,.]+ GB of memory, and .* GB are free\. Give "):
+        run_life(small("comp-struct", **options), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_free_memory_is_the_least_of_what_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(memory, "GROUP", tmp_path)
+    here = memory.free_memory()
+    assert here is not None and 10**8 < here < 10**13
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "memory.current").write_text("400000\n")
+    assert memory.free_memory() == 600_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.free_memory() != 600_000
 
 
 # Stopping

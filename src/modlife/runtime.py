@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 
 from modlife.errors import InputError
+from modlife.memory import check_address_space
 
 _started: list[int] = []
 """The number of threads, once JAX was started here."""
@@ -24,6 +25,7 @@ def start_jax(*, threads: int = 1) -> None:
         raise InputError(f"JAX runs on {_started[0]} threads in this process, and cannot change to {threads}.")
     if _started:
         return
+    check_address_space()
     os.environ["NPROC"] = str(threads)
     if threads > 1:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={threads}"

@@ -10,10 +10,12 @@ from typing import Any, Protocol
 import jax
 
 from modlife.errors import Diverged, InputError
+from modlife.learners.replay import Packing
 from modlife.lifelong.agent import Agent, AgentState
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.loop import Moment, evaluate_agent, live
 from modlife.lifelong.reports import evaluation_record
+from modlife.memory import check_memory
 from modlife.metrics import summarise
 from modlife.pauses import stopped_by
 from modlife.runs.checkpoints import Description
@@ -188,7 +190,7 @@ def living(
     """
     watch = watch or Silent()
     if config:
-        build(config, devices=devices)  # says what cannot be before anything is written
+        check_room(config, build(config, devices=devices))  # says what cannot be before anything is written
     with contextlib.ExitStack() as held:
         writer = held.enter_context(RunWriter.create(out, config, devices=devices) if config else RunWriter.reopen(out))
         if writer.run.has_ended:
@@ -199,6 +201,7 @@ def living(
         life = Life(config or writer.run.config(), writer, devices=devices, save_every=save_every, watch=watch)
         start = None if config else life.resume()
         if not config:
+            check_room(life.config, life.agent)
             writer.note(devices=devices)
         state = start.state if start else None
         for moment in life.moments(start, interrupts):
@@ -207,6 +210,21 @@ def living(
         assert state is not None
         with stopped_by(interrupts.check):  # all is saved: it can be given up
             return life.finish(state)
+
+
+def check_room(config: LifeConfig, agent: Agent) -> None:
+    """There is memory for what an update collects and for the replay that is kept, twice: here and at the learner."""
+    row = 4 * Packing.of(agent.env).words
+    ppo, kept = getattr(config.settings, "ppo", None), getattr(config.settings, "replay_size", 0)
+    together = max(map(len, config.stages.stages))
+    if ppo is not None:
+        out = f"Give fewer --ppo.envs (now {ppo.envs}) or a smaller --ppo.length (now {ppo.length})."
+        check_memory(row * ppo.batch * together, "What an update collects", way_out=out)
+    check_memory(
+        2 * row * min(kept, config.steps) * len(config.chosen),
+        f"Replay of {len(config.chosen)} tasks",
+        way_out=f"Give a smaller --replay-size (now {kept}), or fewer --tasks.",
+    )
 
 
 def grow_life(out: Path, tasks: int) -> LifeConfig:

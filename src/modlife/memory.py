@@ -1,0 +1,62 @@
+"""Memory is counted before it is asked for: a system that has none left ends a program without a word."""
+
+import contextlib
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+from modlife.errors import InputError
+
+GROUP = Path("/sys/fs/cgroup")
+LEAST_SPACE = 2_500_000_000
+"""Bytes of address space without which JAX does not start, or dies without a word."""
+
+
+def check_memory(need: float, what: str, *, way_out: str) -> None:
+    """There is memory for something that takes at least so many bytes."""
+    free = free_memory()
+    if free is not None and need > free:
+        raise InputError(
+            f"{what} takes at least {need / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are free. {way_out}"
+        )
+
+
+def check_address_space() -> None:
+    """The limit on this process (`ulimit -v`) leaves room for JAX."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < LEAST_SPACE:
+        raise InputError(
+            f"This process may use {limit / 1e9:.1f} GB of addresses, and JAX needs {LEAST_SPACE / 1e9}. Raise "
+            "`ulimit -v`."
+        )
+
+
+def free_memory() -> int | None:
+    """Bytes that this process can still get: the least that the system, its group and its own limit say."""
+    known = [*free_in_system(), *free_in_group(), *free_in_limit()]
+    return min(known) if known else None
+
+
+def free_in_system() -> Iterator[int]:
+    """What the system has left."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                yield int(line.split()[1]) * 1024
+
+
+def free_in_group() -> Iterator[int]:
+    """What the control group, such as a container, has left; nothing where it has no limit."""
+    with contextlib.suppress(OSError, ValueError):
+        limit = (GROUP / "memory.max").read_text().strip()
+        if limit.isdecimal():
+            yield int(limit) - int((GROUP / "memory.current").read_text())
+
+
+def free_in_limit() -> Iterator[int]:
+    """What the limit of this process leaves."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            yield limit - pages * resource.getpagesize()
