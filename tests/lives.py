@@ -15,12 +15,11 @@ from typing import Any
 import jax
 import pytest
 
-from modlife.cli.train import flat
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import AGENTS
 from modlife.runs import checkpoints
 from modlife.runs.checkpoints import Description
-from modlife.runs.codec import to_json
+from modlife.runs.codec import flat, to_json
 from modlife.runs.config import LifeConfig, life_from_options
 from modlife.runs.life import run_life
 from modlife.runs.restore import Found, newest, tree_of

@@ -5,11 +5,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from modlife.cli.choices import REQUIRED, Life, given, usual_life
 from modlife.errors import InputError
-from modlife.runs.codec import to_json
+from modlife.runs.codec import flat, to_json
 from modlife.runs.config import LifeConfig
 
 
@@ -117,13 +116,3 @@ def contradiction(out: Path, name: str, saved: object, given: object) -> InputEr
         f"--resume goes on with the life in '{out}', whose {name} is {saved}, not {given}. Leave the option out, or "
         "begin a new life with another --out."
     )
-
-
-def flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """The values of nested tables, by their names as options have them."""
-    if not isinstance(value, dict):
-        return {prefix: value}
-    inside = [
-        flat(one, name if not prefix or prefix == "settings" else f"{prefix}.{name}") for name, one in value.items()
-    ]
-    return {name: one for part in inside for name, one in part.items()}

@@ -34,6 +34,16 @@ def tagged(field: Any, value: Any) -> Any:
     return {table.kind: table.of(value).name, **to_json(value)} if table else to_json(value)
 
 
+def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """The values of nested tables, by their names as options have them."""
+    if not isinstance(value, dict):
+        return {prefix: value}
+    inside = [
+        flat(one, name if not prefix or prefix == "settings" else f"{prefix}.{name}") for name, one in value.items()
+    ]
+    return {name: one for part in inside for name, one in part.items()}
+
+
 def from_json(kind: type, data: Any, *, where: str = "config", given: Mapping[str, Any] = NOTHING) -> Any:
     """A dataclass from JSON values that may come from anywhere; `given` are fields that need no reading."""
     if not isinstance(data, dict):
