@@ -1,21 +1,40 @@
-"""Figures of the committed results: they draw, and their tables hold the results' own numbers."""
+"""Figures of the committed results, with the results' own numbers; and of made-up lives, with numbers by hand."""
 
 import csv
 import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from modlife.analysis.figures import FIGURES, figure_2, figure_3, single_task
-from modlife.analysis.lives import error_bar, read_life
-from modlife.errors import InputError
-from modlife.metrics import summarise
+from modlife.analysis.groups import grouped, in_steps
+from modlife.analysis.lives import Row, read_life, read_lives, save
+from modlife.analysis.panels import NOTHING
+from modlife.cli.figure import Options, run
+from modlife.errors import InputError, StoreError
+from modlife.metrics import curves, summarise
 from modlife.registry import resolve
-from modlife.runs.store import RunDirectory
+from modlife.runs.config import LifeConfig, life_from_options
+from modlife.runs.store import RunDirectory, RunWriter
 
-RESULTS = Path(__file__).parent.parent / "results"
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results"
+COMMITTED = {
+    "fig2": sorted([*RESULTS.glob("mtl-*"), *RESULTS.glob("stl-64-*")]),
+    "fig3": [*sorted(RESULTS.glob("comp-*")), RESULTS / "stl-64-0", RESULTS / "stl-64-1"],
+    "stl": sorted(RESULTS.glob("stl-four-*")),
+}
+"""What docs/images were drawn from."""
+
+Value = Callable[[int, str], float]
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -23,40 +42,146 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_figure_2_shows_the_committed_results(tmp_path: Path):
-    runs = sorted([*RESULTS.glob("mtl-*"), *RESULTS.glob("stl-64-*")])
-    assert len(runs) >= 12
-    figure_2.draw(runs, tmp_path / "fig2.png")
-    with Image.open(tmp_path / "fig2.png") as picture:
+def evaluation(tasks: Sequence[str], returns: Sequence[float]) -> dict[str, Any]:
+    same = {name: [0.0] * len(tasks) for name in ("standard_error", "success", "length")}
+    mean = round(float(np.mean(returns)), 4)
+    return {"tasks": [*tasks], "episodes": 4, "mean_return": mean, "return": [*returns], **same}
+
+
+def learnt(stage: int, tasks: Sequence[str], value: float) -> list[dict[str, Any]]:
+    """A curve that rises from half to all of a value."""
+    return [
+        {"kind": "curve", "stage": stage, "steps": steps, "return": [part * value] * len(tasks)}
+        for steps, part in ((4096, 0.5), (8192, 1.0))
+    ]
+
+
+def records_of(config: LifeConfig, value: Value) -> list[dict[str, Any]]:
+    """A curve for each task; agents with an offline phase tell a zero-shot return of a tenth, too."""
+    stages = [[str(task) for task in stage] for stage in config.stages.stages]
+    records: list[dict[str, Any]] = [{"kind": "curriculum", "stages": stages}]
+    for number, tasks in enumerate(stages):
+        of_task, told = value(number, tasks[0]), {"kind": "evaluation", "stage": number}
+        if hasattr(config.settings, "offline"):
+            records.append({**told, "when": "zero-shot", **evaluation(tasks, [of_task / 10])})
+        records += learnt(number, tasks, of_task)
+        if hasattr(config.settings, "offline"):
+            records.append({**told, "when": "online", **evaluation(tasks, [of_task])})
+        seen = [task for stage in stages[: number + 1] for task in stage]
+        records.append({**told, "when": "seen", **evaluation(seen, [of_task] * len(seen))})
+    return records
+
+
+def made_up(path: Path, agent: str = "stl", *, value: Value = lambda number, task: 0.5, **options: Any) -> Path:
+    """The run directory of a life whose tasks all end with a value: a function of their place and name."""
+    config = life_from_options(agent, "grid2d", {"tasks": 4, "steps": 20_000, **options})
+    names = [str(task) for task in config.chosen]
+    finals = [value(number, name) for number, name in enumerate(names)]
+    with RunWriter.create(path, config) as writer:
+        for record in records_of(config, value):
+            writer.append(record)
+        together = {"unseen": evaluation(["wall/red/dynamics-0"], [finals[0] / 2]), "wrong_module": {"static": 0.25}}
+        writer.finish(
+            {
+                "agent": agent,
+                "domain": "grid2d",
+                "seed": config.seed,
+                "tasks": len(names),
+                "steps_per_task": config.steps,
+                "seconds": 1.0,
+                "seen": evaluation(names, finals),
+                **(together if config.order.together else {}),
+            }
+        )
+    return path
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[Any, list[Row]]]:
+    """Draws, and gives the figure and its rows instead of files."""
+
+    def of(module: ModuleType, *paths: Path) -> tuple[Any, list[Row]]:
+        kept: list[Any] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "save", lambda figure, rows, out: kept.extend((figure, rows)))
+            module.draw(paths, tmp_path / "x.png")
+        return kept[0], kept[1]
+
+    return of
+
+
+def legend(axes: Any) -> list[str]:
+    found = axes.get_legend()
+    return (
+        [text.get_text().replace("\n", " ").replace("\N{NO-BREAK SPACE}", " ") for text in found.get_texts()]
+        if found
+        else []
+    )
+
+
+def line(axes: Any, number: int = 0) -> list[list[float]]:
+    return np.array(axes.lines[number].get_data()).tolist()
+
+
+# The committed results
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, str]]]:
+    """The tables of figures of the committed results, drawn now."""
+    folder = tmp_path_factory.mktemp("committed")
+    for name, runs in COMMITTED.items():
+        run(Options(name, tuple(runs), folder / f"{name}.png"))
+    return {name: table(folder / f"{name}.csv") for name in COMMITTED}
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_the_documentation_shows_what_is_drawn_now(name: str, committed: dict[str, Any]):
+    with Image.open(ROOT / f"docs/images/{name}.png") as picture:
         assert picture.width > 1000
-    rows = {(row["what"], row["agent"], row["tasks"]): row for row in table(tmp_path / "fig2.csv")}
+    for row, shown in zip(committed[name], table(ROOT / f"docs/images/{name}.csv"), strict=True):
+        numbers = {column: float(row[column] or "nan") for column in ("value", "standard_error")}
+        assert {**shown, **numbers} == {**row, **numbers}
+        for column, number in numbers.items():
+            assert number == pytest.approx(float(shown[column] or "nan"), abs=1e-4, nan_ok=True)
+
+
+def test_figure_2_shows_the_committed_results(committed: dict[str, Any]):
+    rows = {(row["what"], row["agent"], row["tasks"]): row for row in committed["fig2"]}
     unseen = [
         json.loads((run / "summary.json").read_text())["unseen"]["mean_return"] for run in RESULTS.glob("mtl-48-*")
     ]
     shown = rows["zero-shot", "mtl", "48"]
-    assert int(shown["seeds"]) == len(unseen)
+    assert (shown["label"], int(shown["seeds"])) == ("MTL modular, 48 tasks", len(unseen))
     assert float(shown["value"]) == pytest.approx(np.mean(unseen), abs=1e-4)
+    wrong = json.loads((RESULTS / "mtl-48-0/summary.json").read_text())["wrong_module"]
+    assert [row["part"] for row in committed["fig2"] if row["what"] == "modules"] == [
+        "all correct",
+        *(f"wrong {factor}" for factor in wrong),
+    ]
 
 
-def test_figure_3_shows_the_committed_results(tmp_path: Path):
-    runs = [RESULTS / name for name in ("comp-search-64-0", "comp-struct-64-0", "stl-64-0", "stl-64-1")]
-    figure_3.draw(runs, tmp_path / "fig3.png")
-    with Image.open(tmp_path / "fig3.png") as picture:
-        assert picture.width > 1000
-    rows = table(tmp_path / "fig3.csv")
-    summary = json.loads((runs[0] / "summary.json").read_text())
-    name = "Comp.+Search, 1000k steps"
-    shown = {row["what"]: row for row in rows if row["agent"] == name and row["what"] != "curve" and not row["seen"]}
+def test_figure_3_shows_the_committed_results(committed: dict[str, Any]):
+    rows, name = committed["fig3"], "Comp.+Search, 1000k steps"
+    summary = json.loads((RESULTS / "comp-search-64-0/summary.json").read_text())
+    shown = {row["what"]: row for row in rows if row["label"] == name and row["what"] != "curve" and not row["seen"]}
     for when in ("zero-shot", "online", "offline"):
         assert float(shown[when]["value"]) == summary["stages"][when]["mean_return"]
     assert float(shown["final"]["value"]) == summary["seen"]["mean_return"]
     assert shown["final"]["standard_error"] == ""  # one seed: not known, and not drawn as zero
-    seen = [row for row in rows if row["what"] == "zero-shot" and row["agent"] == name and row["seen"]]
+    seen = [row for row in rows if row["what"] == "zero-shot" and row["label"] == name and row["seen"]]
     assert [int(row["seen"]) for row in seen] == list(range(64)) and all(row["steps"] == "" for row in seen)
     assert [float(row["value"]) for row in seen] == summary["stages"]["zero-shot"]["return"]
-    (alone,) = [row for row in rows if row["agent"].startswith("STL") and row["what"] == "final"]
+    (alone,) = [row for row in rows if row["agent"] == "stl" and row["what"] == "final"]
     assert (alone["seeds"], alone["standard_error"] != "") == ("2", True)
-    assert error_bar(float("nan")) is None
+
+
+def test_single_task_figure_shows_the_committed_results(committed: dict[str, Any]):
+    summaries = [json.loads((run / "summary.json").read_text())["seen"] for run in COMMITTED["stl"]]
+    for row in committed["stl"]:
+        own = [summary["return"][summary["tasks"].index(row["part"])] for summary in summaries]
+        assert (row["seeds"], float(row["value"])) == ("3", pytest.approx(np.mean(own), abs=1e-4))
+    assert [row["part"] for row in committed["stl"]] == summaries[0]["tasks"]
 
 
 def test_every_figure_in_the_table_can_be_loaded():
@@ -71,32 +196,329 @@ def test_old_results_get_new_numbers():
     assert -0.05 < retention["mean_change"] < 0.05
 
 
-def test_single_task_figure_shows_the_committed_results(tmp_path: Path):
-    single_task.draw(sorted(RESULTS.glob("stl-four-*")), tmp_path / "stl.png")
-    rows = table(tmp_path / "stl.csv")
-    assert [row["agent"] for row in rows] == [
-        "stl, wall/red/dynamics-0",
-        "stl, floor/purple/dynamics-3",
-        "stl, lava/blue/dynamics-1",
-        "stl, food/green/dynamics-2",
-    ]
-    assert all(int(row["seeds"]) == 3 for row in rows)
-
-
 @pytest.mark.parametrize("run", sorted(RESULTS.iterdir()), ids=lambda path: path.name)
 def test_every_committed_result_has_its_provenance(run: Path):
     manifest = RunDirectory.open(run).manifest()
     assert manifest["git"]["dirty"] is False
     assert len(manifest["git"]["commit"]) == 40
-    config = RunDirectory.open(run).config()
-    summary = json.loads((run / "summary.json").read_text())
-    assert (summary["agent"], summary["seed"], summary["steps_per_task"]) == (config.agent, config.seed, config.steps)
+    life = read_life(run)
+    assert life.tasks == life.summary["tasks"] == len(life.curves.tasks)
+
+
+# Tasks are joined by name
+
+
+def test_single_task_means_are_over_the_lives_that_have_the_task(tmp_path: Path, drawn: Callable[..., Any]):
+    """Two seeds have two orders of tasks: the first of one is the third of the other, all others are not shared."""
+    shared = "floor/green/dynamics-0"
+    of_seed = [{shared: 0.2}, {shared: 0.4}]
+    runs = [
+        made_up(tmp_path / str(seed), seed=seed, value=lambda _, task, own=of_seed[seed]: own.get(task, 0.9))
+        for seed in (0, 1)
+    ]
+    first, second = (read_life(run).names for run in runs)
+    assert (first.index(shared), second.index(shared)) == (0, 2)
+    figure, rows = drawn(single_task, *runs)
+    assert [axes.get_title() for axes in figure.axes] == [*first, *(task for task in second if task != shared)]
+    assert [axes.get_subplotspec().rowspan.start for axes in figure.axes] == [0] * 6 + [1]
+    by_task = {row.part: row for row in rows}
+    both = by_task.pop(shared)
+    assert (both.seeds, both.label) == (2, "STL")
+    assert (both.value, both.error) == pytest.approx(
+        (0.3, 0.1)
+    )  # errors of 0.2 and 0.4: sqrt(2 * 0.1**2 / 1) / sqrt(2)
+    assert {(row.seeds, row.value, math.isnan(row.error)) for row in by_task.values()} == {(1, 0.9, True)}
+    assert line(figure.axes[0], 2) == [[4.096, 8.192], pytest.approx([0.15, 0.3])]  # after the lines of single seeds
+    assert legend(figure.axes[0]) == ["STL, 2 seeds"] and legend(figure.axes[1]) == ["STL, 1 seed"]
+
+
+def test_single_task_curves_stand_beside_the_released_ones(tmp_path: Path, drawn: Callable[..., Any]):
+    run = made_up(tmp_path / "a", tasks=None, only=["wall/red/dynamics-0", "wall/red/dynamics-1"])
+    figure, _ = drawn(single_task, run)
+    assert legend(figure.axes[0]) == ["STL, 1 seed", "released code, 1 seed"]
+    assert line(figure.axes[0], 1)[1] == list(single_task.RELEASED["wall/red/dynamics-0"])
+    assert legend(figure.axes[1]) == ["STL, 1 seed"]
+
+
+def test_curves_that_begin_later_are_not_moved_to_the_beginning():
+    """A search that tells no returns shifts a stage's curve; before it, nothing is known."""
+    records = [{"kind": "curriculum", "stages": [["a"], ["b"]]}]
+    records += [{"kind": "curve", "stage": 0, "steps": steps, "return": [0.1]} for steps in (10, 20, 30)]
+    records += [{"kind": "curve", "stage": 1, "steps": steps, "return": [steps / 100]} for steps in (15, 25, 35)]
+    found = curves(records)
+    assert found.tasks == ("a", "b")
+    np.testing.assert_allclose(found.returns[1], [np.nan, 0.2, 0.3])
+
+
+# Seeds are lives that differ in nothing else
+
+
+def test_lives_with_other_options_are_not_taken_for_seeds(tmp_path: Path, drawn: Callable[..., Any]):
+    usual = made_up(tmp_path / "a", value=lambda *_: 0.2)
+    other = made_up(tmp_path / "b", value=lambda *_: 0.8, ppo={"learning_rate": 0.0001})
+    for module, base in ((figure_3, "STL, 20k steps"), (figure_2, "STL, 4 tasks"), (single_task, "STL")):
+        figure, rows = drawn(module, usual, other)
+        found = {(row.label, row.seeds): row.value for row in rows if row.what == "final"}
+        assert found == {
+            (f"{base}, ppo.learning_rate 0.001", 1): 0.2,
+            (f"{base}, ppo.learning_rate 0.0001", 1): 0.8,
+        }
+        assert legend(figure.axes[0]) == [f"{label}, 1 seed" for label, _ in found]
+
+
+def test_a_run_given_twice_and_its_copy_are_one_life(tmp_path: Path, drawn: Callable[..., Any]):
+    run = made_up(tmp_path / "a")
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (tmp_path / "link").symlink_to(run)
+    (final,) = [row for row in drawn(figure_3, run, run, tmp_path / "link", copy)[1] if row.what == "final"]
+    assert (final.seeds, final.value) == (1, 0.5) and math.isnan(final.error)
+
+
+def test_two_lives_of_one_config_and_seed_with_other_results_are_refused(tmp_path: Path):
+    one, other = made_up(tmp_path / "a"), made_up(tmp_path / "b", value=lambda *_: 0.6)
+    with pytest.raises(InputError, match=f"'{one}' and '{other}' have the same config and seed but different results"):
+        read_lives([one, other])
+
+
+def test_what_is_usual_is_the_same_whether_it_was_said_or_not(tmp_path: Path):
+    runs = [
+        made_up(tmp_path / "a", tasks=None, seed=0),
+        made_up(tmp_path / "b", tasks=64, seed=1, curriculum="paper"),
+    ]
+    (group,) = grouped(read_lives(runs), lambda life: life.agent)
+    assert (group.label, len(group.lives)) == ("stl", 2)
+
+
+def test_labels_say_what_differs_and_where_that_is_too_much_which_run(tmp_path: Path):
+    first = [f"wall/red/dynamics-{number}" for number in range(4)]
+    runs = [
+        made_up(tmp_path / "a", steps=20_100),
+        made_up(tmp_path / "b", steps=20_900),
+        made_up(tmp_path / "c", tasks=None, only=[*first, "floor/red/dynamics-0"]),
+        made_up(tmp_path / "d", tasks=None, only=[*first, "floor/red/dynamics-1"]),
+    ]
+    lives = read_lives(runs)
+    assert [group.label for group in grouped(lives[:2], lambda life: "x")] == ["x, 20,100 steps", "x, 20,900 steps"]
+    assert [group.label for group in grouped(lives[2:], lambda life: "x")] == [f"x, as in {run}" for run in runs[2:]]
+    assert [in_steps(count) for count in (500, 20_000, 1_000_000)] == ["500 steps", "20k steps", "1000k steps"]
+
+
+def test_zero_shot_lines_join_lives_that_differ_in_tasks_alone(tmp_path: Path, drawn: Callable[..., Any]):
+    value: Value = lambda number, task: 0.8  # noqa: E731
+    runs = [made_up(tmp_path / f"{tasks}", "mtl", tasks=tasks, value=value) for tasks in (4, 8)]
+    runs.append(made_up(tmp_path / "seed", "mtl", tasks=8, seed=1, value=lambda *_: 0.4))
+    runs.append(made_up(tmp_path / "slow", "mtl", tasks=8, ppo={"learning_rate": 0.0001}, value=value))
+    figure, rows = drawn(figure_2, *runs)
+    _, middle, right = figure.axes
+    assert legend(middle) == [
+        "MTL modular, ppo.learning_rate 0.001, 1 to 2 seeds",
+        "MTL modular, ppo.learning_rate 0.0001, 1 seed",
+    ]
+    assert line(middle)[0] == [4, 8] and line(middle)[1] == pytest.approx([0.4, 0.3])
+    found = {(row.label, row.seeds): row.value for row in rows if row.what == "zero-shot"}
+    names = ["MTL modular, 8 tasks, ppo.learning_rate 0.001", "MTL modular, 8 tasks, ppo.learning_rate 0.0001"]
+    assert found == pytest.approx({("MTL modular, 4 tasks", 1): 0.4, (names[0], 2): 0.3, (names[1], 1): 0.4})
+    assert legend(right) == [f"{names[0]}, 2 seeds", f"{names[1]}, 1 seed"]
+    modules = {(row.label, row.part): row.value for row in rows if row.what == "modules"}
+    assert modules == pytest.approx(
+        {(name, part): v for name, all_ in zip(names, (0.6, 0.8), strict=True) for part, v in both(all_)}
+    )
+    assert "standard error over seeds" in middle.get_title() and "standard error over seeds" in right.get_title()
+
+
+def both(right: float) -> tuple[tuple[str, float], ...]:
+    return ("all correct", right), ("wrong static", 0.25)
+
+
+# Lives of any length
+
+
+@pytest.mark.parametrize("tasks", range(1, 10))
+def test_the_zero_shot_line_is_a_mean_within_the_life(tasks: int, tmp_path: Path, drawn: Callable[..., Any]):
+    """Zero-shot returns of 0, 0.1, 0.2, ...: the mean of w of them in a row lies on the same line, if it is one."""
+    run = made_up(tmp_path / "a", "comp-search", tasks=tasks, value=lambda number, _: number / 1.0, modules=1)
+    figure, rows = drawn(figure_3, run)
+    middle = figure.axes[1]
+    window = [1, 1, 1, 2, 2, 3, 3, 4, 4][tasks - 1]
+    assert f"mean of {window} task" in middle.get_title()
+    assert line(middle, 0) == [list(range(tasks)), pytest.approx([number / 10 for number in range(tasks)])]
+    x, y = line(middle, 1)
+    assert len(x) == tasks - window + 1 >= min(tasks, 2)
+    assert x[0] == pytest.approx((window - 1) / 2) and x[-1] == pytest.approx(tasks - 1 - (window - 1) / 2)
+    assert y == pytest.approx([at / 10 for at in x])
+    assert [row.value for row in rows if row.seen is not None] == pytest.approx([n / 10 for n in range(tasks)])
+
+
+def test_lives_of_different_lengths_are_drawn_together(tmp_path: Path, drawn: Callable[..., Any]):
+    """Each with its own numbers of tasks seen; the window is that of the shortest."""
+    runs = [
+        made_up(tmp_path / "6", "comp-search", tasks=6, value=lambda *_: 0.6, modules=2),
+        made_up(tmp_path / "4", "comp-search", tasks=4, value=lambda *_: 0.4, modules=2),
+        made_up(tmp_path / "s", "comp-struct", tasks=5, value=lambda *_: 0.5),
+        made_up(tmp_path / "t", "stl"),
+    ]
+    figure, rows = drawn(figure_3, *runs)
+    middle = figure.axes[1]
+    assert "mean of 2 tasks" in middle.get_title()
+    assert legend(middle) == [
+        "Comp.+Search, 20k steps, 4 tasks, 1 seed",
+        "Comp.+Search, 20k steps, 6 tasks, 1 seed",
+        "Comp.+Struct., 20k steps, 1 seed",
+    ]
+    lengths = [[row.seen for row in rows if row.seen is not None and row.tasks == tasks] for tasks in (4, 5, 6)]
+    assert lengths == [list(range(4)), list(range(5)), list(range(6))]
+    assert line(middle, 4) == [[0.5, 1.5, 2.5, 3.5, 4.5], pytest.approx([0.06] * 5)]
+
+
+def test_single_task_and_lifelong_curves_are_drawn_apart(tmp_path: Path, drawn: Callable[..., Any]):
+    runs = [
+        made_up(tmp_path / "a", value=lambda *_: 0.2),
+        made_up(tmp_path / "b", "comp-struct", tasks=6, value=lambda *_: 0.6),
+    ]
+    figure, rows = drawn(single_task, *runs)
+    assert len(figure.axes) == 6  # the same seed, so the four tasks are the first of the six
+    assert legend(figure.axes[0]) == ["Comp.+Struct., 1 seed", "STL, 1 seed"]
+    assert legend(figure.axes[5]) == ["Comp.+Struct., 1 seed"]
+    assert [(row.agent, row.value) for row in rows[:2]] == [("comp-struct", 0.6), ("stl", 0.2)]
+
+
+def test_lives_of_different_steps_are_drawn_apart(tmp_path: Path, drawn: Callable[..., Any]):
+    runs = [
+        made_up(tmp_path / "a", steps=12_000, value=lambda *_: 0.2),
+        made_up(tmp_path / "b", value=lambda *_: 0.4),
+        made_up(tmp_path / "c", value=lambda *_: 0.8, seed=1),
+    ]
+    figure, rows = drawn(figure_2, *runs)
+    assert legend(figure.axes[0]) == ["STL, 4 tasks, 12k steps, 1 seed", "STL, 4 tasks, 20k steps, 2 seeds"]
+    curve = {(row.label[-9:], row.steps): (row.value, row.error) for row in rows if row.what == "curve"}
+    assert curve["20k steps", 8192] == pytest.approx((0.6, 0.2))
+    assert curve["12k steps", 8192] == pytest.approx((0.2, math.nan), nan_ok=True)
+
+
+# Panels
+
+
+@pytest.mark.parametrize(
+    ("module", "agent", "empty"),
+    [(figure_2, "stl", [1, 2]), (figure_2, "comp-struct", [1, 2]), (figure_3, "stl", [1]), (figure_3, "mtl", [1])],
+)
+def test_a_panel_without_data_says_so(
+    module: ModuleType, agent: str, empty: list[int], tmp_path: Path, drawn: Callable[..., Any]
+):
+    figure, _ = drawn(module, made_up(tmp_path / "a", agent))
+    said = [number for number, axes in enumerate(figure.axes) if NOTHING in [text.get_text() for text in axes.texts]]
+    assert said == empty and all(legend(figure.axes[number]) == [] for number in said)
+
+
+@pytest.mark.parametrize("module", [figure_2, figure_3, single_task])
+def test_curves_of_lives_in_which_no_episode_ended_are_no_data(
+    module: ModuleType, tmp_path: Path, drawn: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+):
+    untold = {"kind": "curve", "steps": 4096, "return": [None]}
+    monkeypatch.setitem(globals(), "learnt", lambda stage, tasks, value: [{**untold, "stage": stage}])
+    figure, rows = drawn(module, made_up(tmp_path / "a"))
+    assert NOTHING in [text.get_text() for text in figure.axes[0].texts]
+    assert rows and all(row.what == "final" for row in rows)
+
+
+def test_legends_cover_nothing_however_many_groups_there_are(tmp_path: Path, drawn: Callable[..., Any]):
+    rates, one = [0.001 / number for number in range(1, 7)], {"tasks": None, "only": ["wall/red/dynamics-0"]}
+    runs = [
+        made_up(tmp_path / f"{agent}{number}", agent, ppo={"learning_rate": rate, "clip": rate}, **one)
+        for agent in ("comp-struct", "mtl")
+        for number, rate in enumerate(rates)
+    ]
+    for module in (figure_2, figure_3, single_task):
+        figure, _ = drawn(module, *runs)
+        figure.draw_without_rendering()
+        for axes in figure.axes:
+            if axes.get_legend():
+                box = axes.get_legend().get_window_extent()
+                ticks = axes.xaxis.get_tightbbox()
+                assert box.y1 <= ticks.y0 and box.y0 >= 0
+            assert axes.bbox.height > 100
+        looks = [(one.get_linestyle(), one.get_color()) for one in figure.axes[0].lines]
+        assert len(set(looks)) == len(looks)
+
+
+def test_returns_beyond_0_and_1_are_within_the_axes(tmp_path: Path, drawn: Callable[..., Any]):
+    figure, _ = drawn(figure_3, made_up(tmp_path / "a", "comp-struct", value=lambda number, _: 3.0 * number - 1))
+    for axes in figure.axes:
+        (low, high), (least, most) = axes.get_ylim(), axes.dataLim.intervaly
+        assert low <= min(0, least) and high >= max(1, most)
+
+
+def test_one_seed_is_said_and_has_no_error(tmp_path: Path, drawn: Callable[..., Any]):
+    figure, rows = drawn(figure_3, made_up(tmp_path / "a", "comp-struct"))
+    assert all(math.isnan(row.error) and row.seeds == 1 for row in rows)
+    assert all("error" not in axes.get_title() for axes in figure.axes)
+    assert all(text.endswith(", 1 seed") for axes in figure.axes for text in legend(axes))
+
+
+# What cannot be drawn
 
 
 def test_a_figure_without_lives_or_of_an_unfinished_one_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match="at least one run directory"):
         figure_2.draw([], tmp_path / "x.png")
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run/manifest.json").write_text("{}")
+    run = made_up(tmp_path / "run")
+    (run / "summary.json").unlink()
     with pytest.raises(InputError, match="its life did not end"):
-        single_task.draw([tmp_path / "run"], tmp_path / "x.png")
+        single_task.draw([run], tmp_path / "x.png")
+
+
+def test_a_life_that_has_not_met_the_tasks_it_grew_by_is_refused(tmp_path: Path):
+    run = made_up(tmp_path / "run")
+    with RunWriter.reopen(run) as writer:
+        writer.grow(6)
+    with pytest.raises(InputError, match="has met 4 of its 6 tasks: its life did not end"):
+        read_life(run)
+
+
+def test_files_of_different_lives_are_refused(tmp_path: Path):
+    run, other = made_up(tmp_path / "a"), made_up(tmp_path / "b", seed=1)
+    shutil.copy(other / "summary.json", run / "summary.json")
+    with pytest.raises(InputError, match="of different lives"):
+        read_life(run)
+
+
+@pytest.mark.parametrize("name", ["a.xyz", "a.csv", "a", "a.", ".png", "a.pgf"])
+def test_an_ending_that_is_no_picture_is_refused_before_anything_is_read(name: str, tmp_path: Path):
+    with pytest.raises(InputError) as refused:
+        run(Options("fig3", (tmp_path / "none",), tmp_path / name))
+    assert ".png" in str(refused.value) and "\n" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["png", "SVG", "pdf", "webp", "jpg", "eps"])
+def test_pictures_have_the_format_of_their_ending(ending: str, tmp_path: Path):
+    from matplotlib.figure import Figure
+
+    save(Figure(figsize=(1, 1)), [Row("final", "stl", 1, 1, 0.5)], tmp_path / f"new/x.{ending}")
+    starts = {"png": b"\x89PNG", "SVG": b"<?xml", "pdf": b"%PDF", "webp": b"RIFF", "jpg": b"\xff\xd8", "eps": b"%!PS"}
+    assert (tmp_path / f"new/x.{ending}").read_bytes().startswith(starts[ending])
+    (row,) = table(tmp_path / "new/x.csv")
+    assert (row["label"], row["value"], row["standard_error"]) == ("STL", "0.5", "")
+
+
+def test_a_picture_that_cannot_be_written_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from matplotlib.figure import Figure
+
+    rows, out = [Row("final", "stl", 1, 1, 0.5)], tmp_path / "x.png"
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"'.*x\.png' could not be written: (File exists|Not a directory)\.$"):
+        save(Figure(), rows, tmp_path / "file/x.png")
+    out.write_text("before")
+    (tmp_path / "x.csv").write_text("before")
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(StoreError, match=r"'.*x\.png' could not be written: No space left on device\.$"):
+            save(Figure(), rows, out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "x.csv", "x.png"]
+    assert out.read_text() == (tmp_path / "x.csv").read_text() == "before"
+    with pytest.raises(InputError, match="None of these lives"):
+        save(Figure(), [], out)

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from modlife.errors import InputError
+
 Record = dict[str, Any]
 
 PHASES = ("zero-shot", "online", "offline")
@@ -101,40 +103,53 @@ def expected(owners: dict[tuple[int, int], str], task: str) -> list[int] | None:
     return modules
 
 
+def zero_shot(records: Sequence[Record]) -> dict[int, float]:
+    """Mean return before learning, by the number of tasks seen before."""
+    sizes = [len(stage) for stage in stages_of(records)]
+    return {
+        sum(sizes[: record["stage"]]): record["mean_return"] for record in records if record.get("when") == PHASES[0]
+    }
+
+
 @dataclass(frozen=True)
 class Curves:
     """Training returns against steps."""
 
+    tasks: tuple[str, ...]
     steps: Float[np.ndarray, " update"]
     returns: Float[np.ndarray, "task update"]
 
 
 def curves(records: Sequence[Record]) -> Curves:
-    """The learning curves of all tasks at the steps of the first stage's updates.
+    """The learning curves of all tasks at the steps of the first stage's updates; of none, where no curve is told.
 
     A search shifts a stage's curve: while it lasts, the mean return of the structures it tries counts.
     """
-    stages: dict[int, list[Record]] = {}
-    searched: dict[int, float] = {}
+    plan, stages, searched = stages_of(records), dict[int, list[Record]](), dict[int, float]()
     for record in records:
         if record["kind"] == "curve":
             stages.setdefault(record["stage"], []).append(record)
         elif record["kind"] == "structure" and "returns" in record:
             searched[record["stage"]] = float(np.mean(record["returns"]))
+    if not stages:
+        return Curves((), np.zeros(0), np.zeros((0, 0)))
     steps = np.array([record["steps"] for record in stages[min(stages)]], float)
     each = [on_grid(steps, of_stage, searched.get(stage)) for stage, of_stage in sorted(stages.items())]
-    return Curves(steps, np.concatenate(each))
+    for stage, found in zip(sorted(stages), each, strict=True):
+        if len(found) != len(plan[stage]):
+            raise InputError(f"Stage {stage} has {len(plan[stage])} tasks, but learning curves of {len(found)}.")
+    return Curves(tuple(task for stage in sorted(stages) for task in plan[stage]), steps, np.concatenate(each))
 
 
 def on_grid(
     steps: Float[np.ndarray, " update"], records: list[Record], before: float | None
 ) -> Float[np.ndarray, "task update"]:
-    """The curves of a stage at the given steps; before its first update, the return of the search."""
+    """The curves of a stage at the given steps; before its first update, the return of the search if it tells one."""
     own = np.array([record["steps"] for record in records], float)
     returns = np.array([record["return"] for record in records], float).T
-    if before is None:
+    if before is None and np.array_equal(own, steps):
         return returns
-    return np.array([np.interp(steps, own, curve, left=before) for curve in returns])
+    return np.array([np.interp(steps, own, curve, left=np.nan if before is None else before) for curve in returns])
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:

@@ -1,45 +1,88 @@
-"""Finished lives as figures need them, in groups; and how a figure is saved."""
+"""Finished lives as figures need them; and how a figure is saved."""
 
 import csv
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+import io
+import os
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from modlife import metrics
-from modlife.errors import InputError
+from modlife.errors import InputError, StoreError
 from modlife.lifelong.agents import AGENTS
 from modlife.metrics import Curves
+from modlife.runs.codec import to_json
+from modlife.runs.config import LifeConfig
 from modlife.runs.store import RunDirectory
 
-K = TypeVar("K", bound=Hashable)
+RESULTS = ("seen", "unseen", "wrong_module")
+"""What a summary holds besides times and what follows from the records."""
 
 
 @dataclass(frozen=True)
 class FinishedLife:
     """What a finished run directory says."""
 
-    agent: str
-    tasks: int
-    seed: int
-    steps_per_task: int
+    path: Path
+    config: LifeConfig
     summary: dict[str, Any]
     records: list[dict[str, Any]]
-    names: tuple[str, ...]
 
     @property
+    def agent(self) -> str:
+        """Who learnt."""
+        return self.config.agent
+
+    @property
+    def seed(self) -> int:
+        """What everything random followed from."""
+        return self.config.seed
+
+    @property
+    def steps_per_task(self) -> int:
+        """Environment steps."""
+        return self.config.steps
+
+    @property
+    def tasks(self) -> int:
+        """How many were learnt."""
+        return len(self.names)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The tasks, in the order in which they were met."""
+        return tuple(self.summary["seen"]["tasks"])
+
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        """The whole config as JSON, but with what is usual written out: lives that are alike have the same."""
+        return {**to_json(self.config), "tasks": self.tasks, "curriculum": self.config.order.name}
+
+    @cached_property
+    def finals(self) -> dict[str, float]:
+        """The return of each task at the end."""
+        return dict(zip(self.names, self.summary["seen"]["return"], strict=True))
+
+    @cached_property
     def curves(self) -> Curves:
         """Training return of each task."""
         return metrics.curves(self.records)
 
-    @property
+    @cached_property
     def by_phase(self) -> dict[str, Any]:
         """Returns before learning, after the online and after the offline phase, where the agent tells them."""
         return metrics.by_phase(self.records)
+
+    @cached_property
+    def zero_shot(self) -> dict[int, float]:
+        """Return before learning, by the number of tasks seen before."""
+        return metrics.zero_shot(self.records)
 
     @property
     def mean_curve(self) -> Float[np.ndarray, " update"]:
@@ -48,6 +91,15 @@ class FinishedLife:
         known = ~np.isnan(returns)
         return np.where(known, returns, 0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
 
+    def curve_of(self, task: str) -> Float[np.ndarray, " update"]:
+        """Training return of a task that has a curve."""
+        return self.curves.returns[self.curves.tasks.index(task)]
+
+    def came_to_the_same(self, other: "FinishedLife") -> bool:
+        """Whether all results are those of another life."""
+        same = all(self.summary.get(name) == other.summary.get(name) for name in RESULTS)
+        return same and self.records == other.records
+
 
 def read_life(path: Path) -> FinishedLife:
     """Reads one run directory."""
@@ -55,30 +107,40 @@ def read_life(path: Path) -> FinishedLife:
     summary = run.summary()
     if summary is None:
         raise InputError(f"'{path}' has no summary.json: its life did not end.")
-    return FinishedLife(
-        summary["agent"],
-        summary["tasks"],
-        summary["seed"],
-        summary["steps_per_task"],
-        summary,
-        list(run.metrics()),
-        tuple(summary["seen"]["tasks"]),
-    )
+    config = run.config()
+    planned = len(config.chosen)
+    if summary["tasks"] != planned:
+        raise InputError(f"'{path}' has met {summary['tasks']} of its {planned} tasks: its life did not end.")
+    if (summary["agent"], summary["seed"], summary["steps_per_task"]) != (config.agent, config.seed, config.steps):
+        raise InputError(f"'{path}' has a summary.json and a manifest.json of different lives.")
+    life = FinishedLife(path, config, summary, list(run.metrics()))
+    if len(set(life.names)) < planned:
+        raise InputError(f"'{path}' has not {planned} different tasks: figures know a task by its name.")
+    return life
 
 
 def read_lives(paths: Sequence[Path]) -> list[FinishedLife]:
-    """Reads run directories; at least one."""
+    """Reads run directories, at least one; one that is given twice, or as a copy, is one life."""
     if not paths:
         raise InputError("A figure needs at least one run directory.")
-    return [read_life(path) for path in paths]
+    different: dict[Path, Path] = {}
+    for path in paths:
+        different.setdefault(path.resolve(), path)
+    return without_copies([read_life(path) for path in different.values()])
 
 
-def grouped(lives: Sequence[FinishedLife], key: Callable[[FinishedLife], K]) -> dict[K, list[FinishedLife]]:
-    """Lives that are alike, in the order of what makes them so."""
-    groups: dict[K, list[FinishedLife]] = defaultdict(list)
+def without_copies(lives: Sequence[FinishedLife]) -> list[FinishedLife]:
+    """Each life once; two of one config and seed that came to different results cannot be told apart."""
+    kept: list[FinishedLife] = []
     for life in lives:
-        groups[key(life)].append(life)
-    return {name: groups[name] for name in sorted(groups)}  # pyright: ignore[reportArgumentType]  # keys are tuples
+        twin = next((one for one in kept if one.plan == life.plan), None)
+        if twin is None:
+            kept.append(life)
+        elif not twin.came_to_the_same(life):
+            raise InputError(
+                f"'{twin.path}' and '{life.path}' have the same config and seed but different results: leave one out."
+            )
+    return kept
 
 
 def label(agent: str) -> str:
@@ -89,11 +151,6 @@ def label(agent: str) -> str:
 def colour(agent: str) -> str:
     """What figures draw an agent in."""
     return AGENTS[agent].colour
-
-
-def error_bar(error: float) -> float | None:
-    """The error to draw; none where it is not known."""
-    return None if np.isnan(error) else error
 
 
 @dataclass(frozen=True)
@@ -110,12 +167,18 @@ class Row:
     seen: int | None = None
     """Tasks seen before, where that is what the value is drawn against."""
     error: float = float("nan")
+    label: str = ""
+    """What the figure calls the lives; by default what it calls the agent."""
+    part: str = ""
+    """The one task, or the one module, that the value is of."""
 
     def cells(self) -> dict[str, Any]:
         """The line for a file; empty where nothing is known."""
         return {
             "what": self.what,
             "agent": self.agent,
+            "label": self.label or label(self.agent),
+            "part": self.part,
             "tasks": self.tasks,
             "seeds": self.seeds,
             "steps": "" if self.steps is None else self.steps,
@@ -125,17 +188,39 @@ class Row:
         }
 
 
-def curve_rows(agent: str, tasks: int, seeds: int, steps: np.ndarray, values: np.ndarray) -> list[Row]:
-    """The lines of a learning curve."""
-    pairs = zip(steps, values, strict=True)
-    return [Row("curve", agent, tasks, seeds, float(value), steps=int(step)) for step, value in pairs]
+def check_picture(out: Path) -> None:
+    """Says, before anything is drawn, that a picture cannot be written in the format that its name asks for."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    endings = sorted({*FigureCanvasBase.get_supported_filetypes()} - {"pgf"})  # pgf needs LaTeX
+    if out.suffix == ".csv":
+        raise InputError(f"'{out}' is to be a picture, such as '{out.with_suffix('.png')}'; its numbers go beside it.")
+    if out.suffix[1:].lower() not in endings:
+        raise InputError(f"'{out}' must end in the format of a picture: .{', .'.join(endings)}.")
 
 
 def save(figure: Any, rows: Sequence[Row], out: Path) -> None:
-    """Writes the picture and, beside it, its numbers."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=110)
-    with out.with_suffix(".csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0].cells()))
-        writer.writeheader()
-        writer.writerows(row.cells() for row in rows)
+    """Writes the picture and, beside it, its numbers: both whole, or neither."""
+    check_picture(out)
+    if not rows:
+        raise InputError("None of these lives has anything that this figure shows.")
+    picture, table = io.BytesIO(), io.StringIO(newline="")
+    figure.savefig(picture, dpi=110, format=out.suffix[1:].lower())
+    writer = csv.DictWriter(table, fieldnames=list(rows[0].cells()))
+    writer.writeheader()
+    writer.writerows(row.cells() for row in rows)
+    write_together({out: picture.getvalue(), out.with_suffix(".csv"): table.getvalue().encode()})
+
+
+def write_together(files: dict[Path, bytes]) -> None:
+    """Writes files of one folder; nothing is replaced before all of them are written."""
+    path = next(iter(files))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".modlife-", ignore_cleanup_errors=True) as aside:
+            for path, data in files.items():
+                Path(aside, path.name).write_bytes(data)
+            for path in files:
+                os.replace(Path(aside, path.name), path)
+    except OSError as error:
+        raise StoreError(f"'{path}' could not be written: {error.strerror or error}.") from error

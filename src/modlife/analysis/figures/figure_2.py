@@ -1,85 +1,97 @@
 """The paper's Figure 2: multi-task learning. Curves, zero-shot return on unseen combinations, wrong modules."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from modlife.analysis.lives import FinishedLife, Row, colour, curve_rows, error_bar, grouped, label, read_lives, save
+from modlife.analysis.groups import Group, counted, grouped
+from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
+from modlife.analysis.panels import Bar, draw_bars, draw_curves, finish, fit, with_errors
 from modlife.metrics import mean_and_error
 
-Groups = dict[tuple[str, int], list[FinishedLife]]
-"""Lives by agent and number of tasks."""
-
-ABLATION, MODULAR, ALONE = "mtl-chain", "mtl", "stl"
+MODULAR = "mtl"
 
 
 def draw(paths: Sequence[Path], out: Path) -> None:
     """Learning curves, zero-shot return against the number of training tasks, and wrong modules."""
     from matplotlib.figure import Figure
 
-    groups = grouped(read_lives(paths), lambda life: (life.agent, life.tasks))
+    lives = read_lives(paths)
+    groups = grouped(lives, lambda life: f"{label(life.agent)}, {life.tasks} tasks")
     figure = Figure(figsize=(13, 4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    rows = draw_curves(left, groups) + draw_zero_shot(middle, groups) + draw_wrong_modules(right, groups)
+    rows = draw_curves(left, groups) + rows_at_the_end(groups) + draw_wrong_modules(right, groups)
+    left.set_xlabel("thousand steps per task")
+    draw_zero_shot(middle, grouped(lives, lambda life: label(life.agent), but=("seed", "tasks")))
+    fit(figure, height=4)
     save(figure, rows, out)
 
 
-def draw_curves(axes: Any, groups: Groups) -> list[Row]:
-    """Mean training return over tasks; lighter colours for fewer training tasks."""
+def unseen(lives: Sequence[FinishedLife]) -> list[float]:
+    """The mean return of each life on combinations it never met; of those that can be asked."""
+    return [life.summary["unseen"]["mean_return"] for life in lives if "unseen" in life.summary]
+
+
+def rows_at_the_end(groups: Sequence[Group]) -> list[Row]:
+    """Returns on unseen combinations and on tasks learnt."""
     rows = []
-    most = max(tasks for _, tasks in groups)
-    for (agent, tasks), lives in groups.items():
-        if agent == ABLATION:
-            continue
-        curves = np.array([life.mean_curve for life in lives])
-        steps, mean = lives[0].curves.steps, curves.mean(axis=0)
-        alpha = 1.0 if agent == ALONE else 0.3 + 0.7 * tasks / most
-        axes.plot(steps / 1000, mean, color=colour(agent), alpha=alpha, label=f"{label(agent)}, {tasks} tasks")
-        if len(lives) > 1:
-            error = curves.std(axis=0, ddof=1) / np.sqrt(len(lives))
-            axes.fill_between(steps / 1000, mean - error, mean + error, color=colour(agent), alpha=0.15, lw=0)
-        rows += curve_rows(agent, tasks, len(lives), steps, mean)
-    axes.set(xlabel="thousand steps per task", ylabel="training return", title="Learning curves", ylim=(0, 1))
-    axes.legend(fontsize=7, loc="lower right")
+    for group in groups:
+        found = {
+            "zero-shot": unseen(group.lives),
+            "final": [life.summary["seen"]["mean_return"] for life in group.lives],
+        }
+        for what, values in found.items():
+            if values:
+                mean, error = mean_and_error(values)
+                rows.append(group.row(what, mean, error=error, seeds=len(values)))
     return rows
 
 
-def draw_zero_shot(axes: Any, groups: Groups) -> list[Row]:
-    """Return on unseen combinations, structure given."""
-    rows, points = [], defaultdict(list)
-    for (agent, tasks), lives in groups.items():
-        found = [life.summary["unseen"]["mean_return"] for life in lives if "unseen" in life.summary]
-        if found:
-            mean, error = mean_and_error(found)
-            points[agent].append((tasks, mean, error))
-            rows.append(Row("zero-shot", agent, tasks, len(found), mean, error=error))
-        seen, error = mean_and_error([life.summary["seen"]["mean_return"] for life in lives])
-        rows.append(Row("final", agent, tasks, len(lives), seen, error=error))
-    for agent, values in points.items():
-        tasks, means, errors = np.array(values).T
-        axes.errorbar(tasks, means, errors, color=colour(agent), marker="o", capsize=3, label=label(agent))
-    axes.set(xlabel="training tasks", title="Zero-shot on unseen combinations", ylim=(0, 1))
-    if points:
-        axes.legend(fontsize=8, loc="lower right")
-    return rows
+def draw_zero_shot(axes: Any, series: Sequence[Group]) -> None:
+    """Return on unseen combinations, structure given; a line through lives that differ in the number of tasks alone."""
+    every = set()
+    for one in series:
+        by_tasks = {count: unseen([life for life in one.lives if life.tasks == count]) for count in counts(one.lives)}
+        known = {count: values for count, values in by_tasks.items() if values}
+        if known:
+            means, errors = np.array([mean_and_error(values) for values in known.values()]).T
+            seeds = sorted({len(values) for values in known.values()})
+            every |= {*seeds}
+            told = f"{one.label}, {counted(seeds[0]) if len(seeds) == 1 else f'{seeds[0]} to {counted(seeds[-1])}'}"
+            axes.errorbar(list(known), means, errors, marker="o", capsize=3, label=told, **one.look)
+    title = with_errors("Zero-shot on unseen combinations", "bars", every)
+    finish(axes, title=title, xlabel="training tasks", ylabel="return, mean over unseen tasks")
 
 
-def draw_wrong_modules(axes: Any, groups: Groups) -> list[Row]:
+def counts(lives: Sequence[FinishedLife]) -> list[int]:
+    """The numbers of tasks that there are."""
+    return sorted({life.tasks for life in lives})
+
+
+def draw_wrong_modules(axes: Any, groups: Sequence[Group]) -> list[Row]:
     """The modular agent with the most tasks, one module at a time replaced by a wrong one."""
-    tasks = max((count for agent, count in groups if agent == MODULAR), default=None)
-    if tasks is None:
-        return []
-    lives, rows = groups[MODULAR, tasks], []
-    bars = {"all correct": [life.summary["seen"]["mean_return"] for life in lives]}
-    for factor in lives[0].summary["wrong_module"]:
-        bars[f"wrong {factor}"] = [life.summary["wrong_module"][factor] for life in lives]
-    for name, values in bars.items():
-        mean, error = mean_and_error(values)
-        axes.bar(name, mean, yerr=error_bar(error), color=colour(MODULAR), capsize=3)
-        rows.append(Row("modules", f"{MODULAR}, {name}", tasks, len(values), mean, error=error))
-    axes.set(title=f"Wrong modules, {tasks} tasks", ylim=(0, 1))
-    axes.tick_params(axis="x", labelsize=8)
-    return rows
+    able = [group for group in groups if group.agent == MODULAR and "wrong_module" in group.lives[0].summary]
+    most = max((group.tasks for group in able), default=0)
+    shown = [group for group in able if group.tasks == most]
+    bars = [bar for group in shown for bar in modules_replaced(group)]
+    drawn = draw_bars(axes, bars)
+    title = f"Wrong modules, {most} tasks" if shown else "Wrong modules"
+    title = with_errors(title, "bars", (len(bar.values) for bar in bars))
+    finish(axes, title=title, ylabel="return, mean over training tasks")
+    axes.tick_params(axis="x", labelsize=7.5)
+    return [
+        bar.group.row("modules", mean, error=error, seeds=len(bar.values), part=bar.name) for bar, mean, error in drawn
+    ]
+
+
+def modules_replaced(group: Group) -> list[Bar]:
+    """The return with all modules, and with a wrong one of each factor."""
+    summaries = [life.summary for life in group.lives if "wrong_module" in life.summary]
+    right = Bar(group, "all correct", [summary["seen"]["mean_return"] for summary in summaries])
+    wrong = [
+        Bar(group, f"wrong {factor}", [summary["wrong_module"][factor] for summary in summaries])
+        for factor in summaries[0]["wrong_module"]
+    ]
+    return [right, *wrong]

@@ -6,89 +6,80 @@ from typing import Any
 
 import numpy as np
 
-from modlife.analysis.lives import FinishedLife, Row, colour, curve_rows, error_bar, grouped, label, read_lives, save
-from modlife.metrics import PHASES, mean_and_error
+from modlife.analysis.groups import Group, grouped, in_steps
+from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
+from modlife.analysis.panels import Bar, draw_bars, draw_curves, finish, fit, with_errors
+from modlife.metrics import PHASES
 
 WINDOW = 8
-"""Tasks over which zero-shot returns are averaged: single tasks differ too much in difficulty."""
-
-Groups = dict[tuple[str, int], list[FinishedLife]]
-"""Lives by agent and steps per task."""
+"""Tasks over which zero-shot returns are averaged at most: single tasks differ too much in difficulty."""
+MARKERS = ("o", "^", "s", "D", "v", "P")
 
 
 def draw(paths: Sequence[Path], out: Path) -> None:
     """Learning curves, zero-shot return against tasks seen, and the mean return after each phase of learning."""
     from matplotlib.figure import Figure
 
-    groups = grouped(read_lives(paths), lambda life: (life.agent, life.steps_per_task))
+    groups = grouped(read_lives(paths), lambda life: f"{label(life.agent)}, {in_steps(life.steps_per_task)}")
     figure = Figure(figsize=(13, 4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     rows = draw_curves(left, groups) + draw_zero_shot(middle, groups) + draw_phases(right, groups)
+    left.set_xlabel("thousand steps in a task, those of a search included")
+    fit(figure, height=4)
     save(figure, rows, out)
 
 
-def name_of(group: tuple[str, int]) -> str:
-    """The agent and its budget."""
-    return f"{label(group[0])}, {group[1] // 1000}k steps"
+def window_for(points: int) -> int:
+    """Over how many tasks to average a line of so many points: not over all of them, so that a line remains."""
+    return min(WINDOW, max(1, points // 2))
 
 
-def draw_curves(axes: Any, groups: Groups) -> list[Row]:
-    """Mean training return over all tasks, at the same number of steps in each; steps of the search included."""
-    rows = []
-    for group, lives in groups.items():
-        steps, mean = lives[0].curves.steps, np.mean([life.mean_curve for life in lives], axis=0)
-        axes.plot(steps / 1000, mean, color=colour(group[0]), label=name_of(group))
-        rows += curve_rows(name_of(group), lives[0].tasks, len(lives), steps, mean)
-    axes.set(xlabel="thousand steps in a task", ylabel="training return, mean over tasks", ylim=(0, 1))
-    axes.set_title("Learning curves")
-    axes.legend(fontsize=8, loc="lower right")
-    return rows
-
-
-def draw_zero_shot(axes: Any, groups: Groups) -> list[Row]:
+def draw_zero_shot(axes: Any, groups: Sequence[Group]) -> list[Row]:
     """Return before learning, by the number of tasks seen before."""
-    rows = []
-    for group, lives in groups.items():
-        found = [life.by_phase["zero-shot"]["return"] for life in lives if life.by_phase]
-        if not found:
-            continue
-        mean = np.mean(found, axis=0)
-        shade, seen = colour(group[0]), np.arange(len(mean))
-        axes.plot(seen, mean, ".", color=shade, alpha=0.35, ms=4)
-        smooth = np.convolve(mean, np.ones(WINDOW) / WINDOW, mode="valid")
-        axes.plot(seen[: len(smooth)] + (WINDOW - 1) / 2, smooth, color=shade, label=name_of(group))
+    told = [(group, found) for group in groups if (found := zero_shot(group.lives))]
+    window, rows = window_for(min((len(found[0]) for _, found in told), default=1)), []
+    for number, (group, (seen, mean, seeds)) in enumerate(told):
+        marker = {"marker": MARKERS[number % len(MARKERS)], "ms": 3.5}
+        axes.plot(seen, mean, color=group.colour, lw=0, alpha=0.4, **marker)
+        axes.plot(smooth(seen, window), smooth(mean, window), **group.look)
+        axes.plot([], [], label=group.told(seeds), **group.look, **marker)
         rows += [
-            Row("zero-shot", name_of(group), lives[0].tasks, len(found), float(value), seen=int(number))
-            for number, value in enumerate(mean)
+            group.row("zero-shot", float(value), seeds=seeds, seen=int(before))
+            for before, value in zip(seen, mean, strict=True)
         ]
-    axes.set(xlabel="tasks seen before", ylabel="return before learning", ylim=(0, 1))
-    axes.set_title(f"Zero-shot (line: mean of {WINDOW} tasks)")
-    if rows:
-        axes.legend(fontsize=8, loc="lower right")
+    title = f"Zero-shot\n(dots: single tasks; line: mean of {window} task{'s' if window > 1 else ''})"
+    finish(axes, title=title if told else "Zero-shot", xlabel="tasks seen before", ylabel="return before learning")
     return rows
 
 
-def draw_phases(axes: Any, groups: Groups) -> list[Row]:
+def zero_shot(lives: Sequence[FinishedLife]) -> tuple[np.ndarray, np.ndarray, int] | None:
+    """Numbers of tasks seen before, the mean return over seeds at each, and how many seeds; None if nobody tells."""
+    found = [life.zero_shot for life in lives if life.zero_shot]
+    if not found:
+        return None
+    seen = sorted(set.intersection(*(set(one) for one in found)))
+    return np.array(seen), np.array([np.mean([one[before] for one in found]) for before in seen]), len(found)
+
+
+def smooth(values: np.ndarray, window: int) -> np.ndarray:
+    """Means of so many values in a row."""
+    return np.convolve(values, np.ones(window) / window, mode="valid")
+
+
+def draw_phases(axes: Any, groups: Sequence[Group]) -> list[Row]:
     """Mean return over tasks after each phase of their learning, and at the end of the life; errors over seeds."""
-    rows, names, width = [], (*PHASES, "final"), 0.8 / len(groups)
-    for number, (group, lives) in enumerate(groups.items()):
-        for place, when in enumerate(names):
-            values = returns_after(lives, when)
-            if not values:
-                continue
-            mean, error = mean_and_error(values)
-            left, name = place + (number + 0.5) * width - 0.4, name_of(group)
-            shown = {"color": colour(group[0]), "label": name if when == "final" else None}
-            axes.bar(left, mean, width, yerr=error_bar(error), capsize=3, **shown)
-            rows.append(Row(when, name, lives[0].tasks, len(values), mean, error=error))
-    axes.set_xticks(range(len(names)), names)
-    axes.set(ylim=(0, 1), title="Mean return by phase")
-    axes.legend(fontsize=8, loc="lower right")
-    return rows
+    every = [Bar(group, when, returns_after(group.lives, when)) for group in groups for when in (*PHASES, "final")]
+    bars = [bar for bar in every if bar.values]
+    title = with_errors("Mean return by phase", "bars", (len(bar.values) for bar in bars))
+    drawn = draw_bars(axes, bars)
+    finish(axes, title=title, ylabel="return, mean over tasks")
+    if len(bars) < len(every):
+        axes.set_xlabel("no bar: the agent has no such phase")
+    return [bar.group.row(bar.name, mean, error=error, seeds=len(bar.values)) for bar, mean, error in drawn]
 
 
 def returns_after(lives: Sequence[FinishedLife], when: str) -> list[float]:
     """The mean return of each life after a phase, or at its end; of those that tell it."""
     if when == "final":
         return [life.summary["seen"]["mean_return"] for life in lives]
-    return [life.by_phase[when]["mean_return"] for life in lives if life.by_phase]
+    return [life.by_phase[when]["mean_return"] for life in lives if when in life.by_phase]

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from modlife.analysis.lives import Row, colour, read_lives, save
+from modlife.analysis.groups import Group, counted, grouped, over_seeds
+from modlife.analysis.lives import Row, label, read_lives, save
+from modlife.analysis.panels import finish, fit
 from modlife.metrics import mean_and_error
 
 RELEASED_STEPS = (50, 100, 200, 300, 500, 700, 1000)
@@ -16,28 +17,53 @@ RELEASED = {
     "food/green/dynamics-2": (0.161, 0.471, 0.751, 0.787, 0.766, 0.801, 0.832),
 }
 """Training return of the authors' released code, measured with one seed, at thousands of steps."""
-HERE, THERE = "comp-search", "mtl-monolithic"
-"""Agents whose colours stand for this program and the released one."""
+COLUMNS = 6
 
 
 def draw(paths: Sequence[Path], out: Path) -> None:
-    """One panel for each task."""
+    """One panel for each task that any life has learnt; in it, the lives that have."""
     from matplotlib.figure import Figure
 
     lives = read_lives(paths)
-    names = lives[0].names
-    figure = Figure(figsize=(3.2 * len(names), 3.2), layout="constrained")
-    rows = []
-    for axes, (place, name) in zip(np.atleast_1d(figure.subplots(1, len(names))), enumerate(names), strict=True):
-        curves = np.array([life.curves.returns[place] for life in lives])
-        steps = lives[0].curves.steps / 1000
-        for curve in curves:
-            axes.plot(steps, curve, color=colour(HERE), alpha=0.25, lw=0.8)
-        axes.plot(steps, curves.mean(axis=0), color=colour(HERE), label=f"here, {len(lives)} seeds")
-        if name in RELEASED:
-            axes.plot(RELEASED_STEPS, RELEASED[name], "o-", color=colour(THERE), ms=4, label="released code")
-        axes.set(title=name, xlabel="thousand steps", ylim=(0, 1))
-        axes.legend(fontsize=8, loc="lower right")
-        mean, error = mean_and_error([life.summary["seen"]["return"][place] for life in lives])
-        rows.append(Row("final", f"stl, {name}", 1, len(lives), mean, error=error))
+    groups = grouped(lives, lambda life: label(life.agent))
+    tasks = list(dict.fromkeys(task for life in lives for task in life.names))
+    columns = min(COLUMNS, len(tasks))
+    panels = -(-len(tasks) // columns)
+    figure = Figure(figsize=(3.2 * columns, 4), layout="constrained")
+    every, rows = list(figure.subplots(panels, columns, squeeze=False).flat), []
+    for task, axes in zip(tasks, every, strict=False):
+        rows += draw_task(axes, task, groups)
+    for axes in every[len(tasks) :]:
+        axes.remove()
+    if any(len(group.lives) > 1 for group in groups):
+        figure.suptitle("thin lines: single seeds; thick: their mean", fontsize=9)
+    fit(figure, height=3.2, rows=panels)
     save(figure, rows, out)
+
+
+def draw_task(axes: Any, task: str, groups: Sequence[Group]) -> list[Row]:
+    """The curves of a task, and the released code's where it has one."""
+    rows = []
+    for group in groups:
+        draw_group(axes, task, group)
+        finals = [life.finals[task] for life in group.lives if task in life.finals]
+        if finals:
+            mean, error = mean_and_error(finals)
+            rows.append(group.row("final", mean, error=error, tasks=1, seeds=len(finals), part=task))
+    if task in RELEASED:
+        axes.plot(RELEASED_STEPS, RELEASED[task], "o-", color="black", ms=3, lw=1, label=f"released code, {counted(1)}")
+    finish(axes, title=task, xlabel="thousand steps", ylabel="training return")
+    axes.title.set_fontsize(10)
+    return rows
+
+
+def draw_group(axes: Any, task: str, group: Group) -> None:
+    """The curve of each life of a group that has learnt a task, and their mean."""
+    curves = [(life.curves.steps, life.curve_of(task)) for life in group.lives if task in life.curves.tasks]
+    if not curves:
+        return
+    if len(curves) > 1:
+        for steps, curve in curves:
+            axes.plot(steps / 1000, curve, color=group.colour, alpha=0.35, lw=0.7)
+    mean, _ = over_seeds(curves)
+    axes.plot(curves[0][0] / 1000, mean, label=group.told(len(curves)), **group.look)

@@ -1,0 +1,144 @@
+"""Lives that differ in nothing but the seed, and what figures call them: names that tell all groups apart."""
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from modlife.analysis.lives import FinishedLife, Row, colour
+from modlife.runs.codec import flat
+
+Lives = tuple[FinishedLife, ...]
+
+LINES = ("-", "--", ":", "-.")
+HATCHES = ("", "///", "...", "xxx")
+LONGEST = 100
+"""Letters of a label; one that would have to say more names a run instead."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Lives that are alike, each with a seed of its own."""
+
+    label: str
+    lives: Lives
+    place: int
+    """How many of its agent's groups come after it; the last, with most tasks, is drawn plainly."""
+
+    @property
+    def agent(self) -> str:
+        """Who learnt."""
+        return self.lives[0].agent
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks were learnt."""
+        return self.lives[0].tasks
+
+    @property
+    def colour(self) -> tuple[float, ...]:
+        """That of the agent, paler the more of its groups come after it."""
+        from matplotlib.colors import to_rgb
+
+        strength = 0.3 + 0.7 * 0.8**self.place
+        return tuple(1 - strength * (1 - part) for part in to_rgb(colour(self.agent)))
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """How its lines are drawn; where they meet, broken ones over whole ones."""
+        line = LINES[self.place % len(LINES)]
+        return {"color": self.colour, "linestyle": line, "zorder": 2 + self.place / 100}
+
+    @property
+    def hatch(self) -> str:
+        """How its bars are filled."""
+        return HATCHES[self.place % len(HATCHES)]
+
+    def told(self, seeds: int | None = None) -> str:
+        """The label, with the number of seeds."""
+        return f"{self.label}, {counted(len(self.lives) if seeds is None else seeds)}"
+
+    def row(self, what: str, value: float, **more: Any) -> Row:
+        """A line of a table: about all of its lives, unless it says otherwise."""
+        about = {"tasks": self.tasks, "seeds": len(self.lives), "label": self.label, **more}
+        return Row(what, self.agent, value=value, **about)
+
+
+def counted(seeds: int) -> str:
+    """How many seeds, in words."""
+    return f"{seeds} seed{'s' if seeds != 1 else ''}"
+
+
+def in_steps(steps: int) -> str:
+    """A number of steps in words: as short as is exact."""
+    return f"{steps // 1000}k steps" if steps % 1000 == 0 else f"{steps:,} steps"
+
+
+def grouped(
+    lives: Sequence[FinishedLife], usual: Callable[[FinishedLife], str], *, but: Collection[str] = ("seed",)
+) -> list[Group]:
+    """Lives whose whole config is the same but for some fields, by agent, tasks and steps, as they were given.
+
+    `usual` is what a group is called; where that is not enough, its label also says what makes it different.
+    """
+    alike: dict[str, list[FinishedLife]] = {}
+    for life in sorted(lives, key=lambda life: (life.agent, life.tasks, life.steps_per_task)):
+        alike.setdefault(json.dumps(without(life.plan, but), sort_keys=True), []).append(life)
+    kinds = [tuple(kind) for kind in alike.values()]
+    labels, agents = told_apart(kinds, [usual(kind[0]) for kind in kinds], but), [kind[0].agent for kind in kinds]
+    places = [agents[number + 1 :].count(agent) for number, agent in enumerate(agents)]
+    return [Group(*one) for one in zip(labels, kinds, places, strict=True)]
+
+
+def without(fields: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """All other fields."""
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+def told_apart(kinds: Sequence[Lives], labels: Sequence[str], but: Collection[str]) -> list[str]:
+    """The labels; where some are the same, with the options that differ between these."""
+    found = list(labels)
+    for name in set(labels):
+        same = [number for number, one in enumerate(labels) if one == name]
+        if len(same) > 1:
+            texts = differences([flat(without(kinds[number][0].plan, but)) for number in same])
+            short = len(set(texts)) == len(texts) and all(len(text) <= LONGEST for text in texts)
+            for number, text in zip(same, texts, strict=True):
+                found[number] = f"{name}, {text if short else f'as in {kinds[number][0].path}'}"
+    return found
+
+
+def differences(options: Sequence[dict[str, Any]]) -> list[str]:
+    """For each of several sets of options, those that the others have otherwise or, if that says too little, lack."""
+    names = list(dict.fromkeys(name for each in options for name in each))
+    differing = [name for name in names if len({json.dumps(each.get(name)) for each in options}) > 1]
+    shared = [name for name in differing if all(name in each for each in options)]
+    short = [said(each, shared) for each in options]
+    return short if len(set(short)) == len(short) else [said(each, differing) for each in options]
+
+
+def said(options: dict[str, Any], names: Sequence[str]) -> str:
+    """Some options in words."""
+    return ", ".join(in_words(name, options[name]) for name in names if name in options)
+
+
+def in_words(name: str, value: Any) -> str:
+    """An option in words."""
+    words = {"steps": in_steps, "tasks": lambda tasks: f"{tasks} tasks"}
+    text = " ".join(str(one) for one in value) if isinstance(value, list) else str(value)
+    return words[name](value) if name in words else f"{name} {text}"
+
+
+def over_seeds(curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard error of curves, given with their steps, at the steps of the first, where all are known."""
+    steps = curves[0][0]
+    known = [curve if np.array_equal(own, steps) else at(steps, own, curve) for own, curve in curves]
+    error = np.std(known, axis=0, ddof=1) / np.sqrt(len(known)) if len(known) > 1 else np.full(len(steps), np.nan)
+    return np.mean(known, axis=0), error
+
+
+def at(steps: np.ndarray, own: np.ndarray, curve: np.ndarray) -> np.ndarray:
+    """A curve at other steps than its own; outside of these it is not known."""
+    return np.interp(steps, own, curve, left=np.nan, right=np.nan)

@@ -1,0 +1,123 @@
+"""What panels of figures have in common: curves, bars, ranges, and legends that cover nothing."""
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from modlife.analysis.groups import Group, over_seeds
+from modlife.analysis.lives import Row
+from modlife.metrics import mean_and_error
+
+NOTHING = "no data in these lives"
+LETTERS, LINE = 13, 0.16
+"""Letters of a legend on an inch, and the height of its lines in inches."""
+BELOW = 38
+"""How far below its axes a legend stands, in points: tick labels and the axis' label are between them."""
+
+
+def draw_curves(axes: Any, groups: Sequence[Group]) -> list[Row]:
+    """Mean training return over tasks and seeds, at the same number of steps in each task."""
+    rows, seeds = [], []
+    for group in groups:
+        curves = [(life.curves.steps, life.mean_curve) for life in group.lives if life.curves.tasks]
+        if not curves:
+            continue
+        steps, (mean, error) = curves[0][0], over_seeds(curves)
+        axes.plot(steps / 1000, mean, label=group.told(len(curves)), **group.look)
+        if len(curves) > 1:
+            axes.fill_between(steps / 1000, mean - error, mean + error, color=group.colour, alpha=0.15, lw=0)
+        seeds.append(len(curves))
+        rows += [
+            group.row("curve", float(value), steps=int(step), error=float(spread), seeds=len(curves))
+            for step, value, spread in zip(steps, mean, error, strict=True)
+            if not np.isnan(value)
+        ]
+    finish(axes, title=with_errors("Learning curves", "band", seeds), ylabel="training return, mean over tasks")
+    return rows
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The mean of some lives of a group."""
+
+    group: Group
+    name: str
+    values: Sequence[float]
+
+
+def draw_bars(axes: Any, bars: Sequence[Bar]) -> list[tuple[Bar, float, float]]:
+    """The mean over seeds of each bar and its standard error: by name, and under each name by group."""
+    names = list(dict.fromkeys(bar.name for bar in bars))
+    labels = list(dict.fromkeys(bar.group.label for bar in bars))
+    width, drawn = 0.8 / max(1, len(labels)), []
+    for bar in bars:
+        mean, error = mean_and_error(bar.values)
+        place = names.index(bar.name) + (labels.index(bar.group.label) + 0.5) * width - 0.4
+        first = all(bar.group is not one.group for one, _, _ in drawn)
+        look = {"color": bar.group.colour, "hatch": bar.group.hatch, "edgecolor": "white", "linewidth": 0}
+        axes.bar(place, mean, width, label=bar.group.told() if first else None, **look)
+        if len(bar.values) > 1:
+            axes.errorbar(place, mean, error, color="black", capsize=3)
+        drawn.append((bar, mean, error))
+    axes.set_xticks(range(len(names)), names)
+    return drawn
+
+
+def with_errors(title: str, mark: str, seeds: Iterable[int]) -> str:
+    """A title that says what the mark of an error is, if there are several seeds of anything."""
+    return f"{title}\n({mark}: standard error over seeds)" if any(count > 1 for count in seeds) else title
+
+
+def finish(axes: Any, **about: Any) -> None:
+    """Titles, a range of 0 to 1 or of what there is beyond, and a legend below; or that there is nothing."""
+    axes.set(**about)
+    low, high = axes.dataLim.intervaly
+    if not np.isfinite([low, high]).all():
+        axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes, ha="center", va="center", color="gray")
+        axes.set(xticks=[], yticks=[])
+        return
+    margin = 0.05 * (max(1, high) - min(0, low))
+    axes.set_ylim(low - margin if low < 0 else 0, high + margin if high > 1 else 1)
+    legend_below(axes)
+
+
+def legend_below(axes: Any) -> None:
+    """A legend that covers nothing, at the same distance from the axes however high they are."""
+    from matplotlib.transforms import ScaledTranslation
+
+    handles, labels = axes.get_legend_handles_labels()
+    texts = [wrapped(label, letters_below(axes)) for label in labels]
+    below = axes.transAxes + ScaledTranslation(0, -BELOW / 72, axes.figure.dpi_scale_trans)
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": below, "borderaxespad": 0}
+    look = {"fontsize": 7.5, "columnspacing": 1, "handlelength": 1.8, "frameon": False}
+    axes.legend(handles, texts, ncols=columns(axes, texts), **look, **place)
+
+
+def wrapped(text: str, letters: int) -> str:
+    """A text in lines, with the number of seeds in one; no part of it is taken for a formula."""
+    return textwrap.fill(text.replace(" seed", "\N{NO-BREAK SPACE}seed").replace("$", r"\$"), letters)
+
+
+def letters_below(axes: Any) -> int:
+    """How many letters there is room for below a panel."""
+    return int(LETTERS * axes.figure.get_figwidth() / axes.get_subplotspec().get_gridspec().ncols)
+
+
+def columns(axes: Any, texts: Sequence[str]) -> int:
+    """Two for a long legend of short texts."""
+    return 2 if len(texts) > 5 and max(len(text) for text in texts) <= 0.6 * letters_below(axes) else 1
+
+
+def fit(figure: Any, *, height: float, rows: int = 1) -> None:
+    """Makes rows of panels, each of some height, and room for the longest legend below each."""
+    figure.set_figheight(rows * (height + LINE * max(lines_below(axes) for axes in figure.axes)))
+
+
+def lines_below(axes: Any) -> float:
+    """How many lines a panel's legend has."""
+    legend = axes.get_legend()
+    texts = [text.get_text() for text in legend.get_texts()] if legend else []
+    return sum(text.count("\n") + 1 for text in texts) / columns(axes, texts)
