@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format lowest clean
 
 demo: $(VENV)/base
 	$(BIN)/modlife list --picture demo/tasks.png
@@ -31,8 +31,16 @@ format: $(VENV)/dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+# The tests with the lowest versions of all packages that pyproject.toml allows, in an environment of its own.
+lowest:
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(PYTHON) scripts/lowest_versions.py > $(VENV)-lowest/constraints.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint $(VENV)-lowest/constraints.txt --editable '.[dev]'
+	$(VENV)-lowest/bin/python -m pytest -q -n auto
+
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) $(VENV)-lowest demo
 
 # The files below are stamps: what they name is installed, and pyproject.toml has not changed since.
 $(VENV)/base: pyproject.toml | $(BIN)/python
