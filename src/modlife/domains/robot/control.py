@@ -5,8 +5,8 @@ critically damped spring towards the goal, made uniform over joints by the mass 
 compensation (docs/details.md, 62). `control_numba` does the same without leaving compiled code.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -38,21 +38,8 @@ class Drive:
     """What each physics step of an action adds to the fingers' command."""
 
 
-@runtime_checkable
-class Advance(Protocol):
-    """Runs the physics of one action; returns the fingers' command at its end."""
-
-    def __call__(
-        self,
-        model: mujoco.MjModel,
-        data: mujoco.MjData,
-        drive: Drive,
-        goal: Float[np.ndarray, " 7"],
-        fingers: float,
-        closing: float,
-    ) -> float:
-        """`goal` is where the arm's joints shall go; `closing` is 1 to close the fingers, -1 to open, 0 to hold."""
-        ...
+Advance = Callable[[mujoco.MjModel, mujoco.MjData, Drive, Float[np.ndarray, " 7"], float, float], float]
+"""Runs the physics of one action, as `advance` does."""
 
 
 def drive_of(model: mujoco.MjModel, finger_rates: Float[np.ndarray, " substeps"]) -> Drive:
@@ -82,7 +69,11 @@ def advance(
     fingers: float,
     closing: float,
 ) -> float:
-    """The physics of one action in plain Python; sums are taken in the order in which `control_numba` takes them."""
+    """The physics of one action in plain Python; returns the fingers' command at its end.
+
+    `goal` is where the arm's joints shall go; `closing` is 1 to close the fingers, -1 to open, 0 to hold. Sums are
+    taken in the order in which `control_numba` takes them.
+    """
     for rate in drive.finger_rates.tolist():
         mujoco.mj_step1(model, data)
         fingers = min(max(fingers + rate * closing, -1.0), 1.0)

@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Float
 
-from modlife.domains.gym import checked_options, checked_render_mode, generators
+from modlife.domains.gym import checked_render_mode, generators, world_and_task
 from modlife.domains.pictures import Picture
 from modlife.domains.robot.physics import Physics, Step
 from modlife.domains.robot.render import Camera
@@ -49,7 +49,8 @@ class RobotLiftEnv(gymnasium.Env[Any, np.ndarray]):
         render_mode: str | None = None,
         **options: Any,
     ):
-        self.world, self.task = task_from(robot, object, obstacle, options)
+        self.world, task = world_and_task(RobotWorld, options, robot=robot, object=object, obstacle=obstacle)
+        self.task = np.array(task)
         self.render_mode = checked_render_mode(render_mode)
         self.observation_space, self.action_space = spaces_of()
         self.physics = Physics(self.world)
@@ -111,7 +112,7 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
         **options: Any,
     ):
         self.num_envs = num_envs
-        self.world, task = task_from(robot, object, obstacle, options)
+        self.world, task = world_and_task(RobotWorld, options, robot=robot, object=object, obstacle=obstacle)
         self.tasks = np.tile(task, (num_envs, 1))
         self.render_mode = checked_render_mode(render_mode)
         self.single_observation_space, self.single_action_space = spaces_of()
@@ -171,13 +172,6 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
             return None
         self._camera = self._camera or Camera(self.physics.scene_of(self.tasks))
         return tuple(self._camera.draw(row) for row in self._now.rows)
-
-
-def task_from(robot: str, lifted: str, obstacle: str, options: dict[str, Any]) -> tuple[RobotWorld, np.ndarray]:
-    """The world with these options, and the indices of a task in it."""
-    world = RobotWorld(**checked_options(options, RobotWorld, ["robot", "object", "obstacle"]))
-    graph = world.graph
-    return world, np.array(graph.indices(graph.task({"obstacle": obstacle, "object": lifted, "robot": robot})))
 
 
 def spaces_of() -> tuple[spaces.Dict, spaces.Box]:
