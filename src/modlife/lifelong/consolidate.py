@@ -16,10 +16,7 @@ from modlife.types import Pytree
 
 @dataclass(frozen=True)
 class Consolidate:
-    """Gradient steps on the replay of all tasks concerned; only the modules of the task in hand move.
-
-    The bank changes when the phase ends.
-    """
+    """Gradient steps on the replay of all tasks concerned, for the modules of the task in hand; at last, the bank's."""
 
     layout: Callable[[int], Layout]
     """The layout of a table with room for so many tasks."""

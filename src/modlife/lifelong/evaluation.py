@@ -29,16 +29,6 @@ class Evaluation:
     success: Bool[np.ndarray, "N episode"]
     length: Int[np.ndarray, "N episode"]
 
-    @property
-    def mean_return(self) -> Float[np.ndarray, " N"]:
-        """Mean return of each task."""
-        return self.returns.mean(axis=1)
-
-    @property
-    def standard_error(self) -> Float[np.ndarray, " N"]:
-        """Standard error of each task's mean return."""
-        return self.returns.std(axis=1, ddof=1) / np.sqrt(self.returns.shape[1])
-
 
 @dataclass(frozen=True)
 class Judge:

@@ -5,7 +5,7 @@ A search is a phase like any other: it goes in steps, tells how far it has come,
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -41,10 +41,7 @@ class Trial:
         return self.bank.sizes
 
     def episodes(self, structures: Sequence[Structure], *, key: PRNGKey) -> Episodes:
-        """Whole episodes with each structure, [structure, episode].
-
-        All structures meet the same layouts with the same luck in drawing actions: they differ by what they are only.
-        """
+        """Episodes with each structure, [structure, episode]; all meet the same layouts, with the same luck."""
         indices = self.judge.env.graph.indices(self.task)
         policies = jax.vmap(self.bank.pick)(jnp.array(structures))
         tasks, keys = jnp.tile(jnp.array(indices), (len(structures), 1)), jnp.repeat(key[None], len(structures))
@@ -154,8 +151,7 @@ class ChooseStructure:
         """Searches."""
         if self.known(state, self.task):
             return
-        judge = Judge(self.judge.env, self.judge.network, self.judge.rule, self.search.episodes)
-        trial = Trial(judge, state.params, self.task)
+        trial = Trial(replace(self.judge, episodes=self.search.episodes), state.params, self.task)
         for done, found in self.search.run(trial, state.work, done=state.facts.done, key=self.key_search):
             yield done, found, ()
 
