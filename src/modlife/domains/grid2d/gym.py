@@ -21,8 +21,8 @@ from gymnasium.vector.utils import batch_space
 from jaxtyping import Array, Bool, Int, Int32, UInt8, UInt32
 
 from modlife.domains.env import Outcome
-from modlife.domains.grid2d import pictures
 from modlife.domains.grid2d.environment import Grid2D, State
+from modlife.domains.grid2d.pictures import GridPictures
 from modlife.domains.grid2d.world import VIEW, World
 from modlife.domains.gym import checked_render_mode, draw_seed, generators, world_and_task
 from modlife.domains.pictures import Picture
@@ -107,7 +107,7 @@ class Grid2DEnv(gymnasium.Env[np.ndarray, np.int64]):
         """The grid with the agent's field of view lit."""
         if self.render_mode is None or self._state is None:
             return None
-        return pictures.draw(Grid2D(self.world), self._state)
+        return GridPictures(Grid2D(self.world)).draw(self._state)
 
 
 class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
@@ -170,7 +170,7 @@ class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         if self.render_mode is None or self._state is None:
             return None
         states = [jax.tree.map(lambda leaf, n=n: leaf[n], self._state) for n in range(self.num_envs)]
-        return tuple(pictures.draw(Grid2D(self.world), state) for state in states)
+        return tuple(GridPictures(Grid2D(self.world)).draw(state) for state in states)
 
 
 def spaces_of(world: World) -> tuple[spaces.Box, spaces.Discrete]:
