@@ -21,12 +21,15 @@ REACH = 0.05
 FINGER_SPEED = 0.25
 """Change of the fingers' command in one action, which goes from -1, open, to 1, closed."""
 
+Joints = Float[np.ndarray, f" {JOINTS}"]
+"""A number for each joint of the arm."""
+
 
 @dataclass(frozen=True)
 class Drive:
     """What the controller needs to know of a scene."""
 
-    torques: Float[np.ndarray, " 7"]
+    torques: Joints
     """Limits, in newton metres."""
     inertia: Int[np.ndarray, "7 7"]
     """Where the arm's part of the mass matrix stands in MuJoCo's sparse one."""
@@ -38,7 +41,7 @@ class Drive:
     """What each physics step of an action adds to the fingers' command."""
 
 
-Advance = Callable[[mujoco.MjModel, mujoco.MjData, Drive, Float[np.ndarray, " 7"], float, float], float]
+Advance = Callable[[mujoco.MjModel, mujoco.MjData, Drive, Joints, float, float], float]
 """Runs the physics of one action, as `advance` does."""
 
 
@@ -62,12 +65,7 @@ def place(model: mujoco.MjModel, row: int, column: int) -> int:
 
 
 def advance(
-    model: mujoco.MjModel,
-    data: mujoco.MjData,
-    drive: Drive,
-    goal: Float[np.ndarray, " 7"],
-    fingers: float,
-    closing: float,
+    model: mujoco.MjModel, data: mujoco.MjData, drive: Drive, goal: Joints, fingers: float, closing: float
 ) -> float:
     """The physics of one action in plain Python; returns the fingers' command at its end.
 

@@ -27,7 +27,6 @@ TABLE_SIZE = np.array([0.39, 0.49, 0.05])
 BASE = (-0.16 - TABLE_SIZE[0] / 2, 0.0, 0.912)
 MOUNT_ABOVE_BASE = 0.01
 OBSTACLE_X = TABLE_TOP[0] - TABLE_SIZE[0] / 4
-OBSTACLE_TURN = 3.14 / 2
 WALL = (0.1, 0.005, 0.1)
 """Half sizes of the wall before it is turned."""
 POSTS = (0.01, 0.3)
@@ -130,7 +129,7 @@ def add_obstacle(world: ET.Element, obstacle: str) -> None:
     """A wall, or the posts of a door frame, across the way from the arm to the object."""
     if obstacle == "none":
         return
-    body = add(world, "body", name="obstacle", pos=obstacle_place(obstacle), quat=about_z(OBSTACLE_TURN))
+    body = add(world, "body", name="obstacle", pos=obstacle_place(obstacle), quat=OBSTACLE_TURN)
     if obstacle == "wall":
         add(body, "geom", type="box", size=WALL, rgba=rgba("obstacle", 0.8))
     else:
@@ -147,6 +146,9 @@ def obstacle_place(obstacle: str) -> Float[np.ndarray, " 3"]:
 def about_z(angle: float) -> Float[np.ndarray, " 4"]:
     """The quaternion (w first) of a turn about the vertical."""
     return np.array([math.cos(angle / 2), 0, 0, math.sin(angle / 2)])
+
+
+OBSTACLE_TURN = about_z(3.14 / 2)
 
 
 def add_robot(world: ET.Element, robot: str, data: Parts) -> None:
