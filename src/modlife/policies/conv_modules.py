@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from modlife.domains.env import Choice, Part
 from modlife.domains.graph import ProblemGraph
 from modlife.policies.layers import Conv2x2, Head, Linear
-from modlife.policies.modular import Output, dense, view_of, view_size
+from modlife.policies.modular import Modules, Output, dense, view_size
 
 SHALLOW, DEEP = 16, 32
 """Channels after a shallow and a deep encoder."""
@@ -23,7 +23,7 @@ CORNERS = 4
 
 
 @dataclass(frozen=True)
-class ConvModules:
+class ConvModules(Modules):
     """Each module encodes its own channels and joins them with what came before; the last has actor and critic."""
 
     def module(self, graph: ProblemGraph, depth: int, *, critic: int, rng: np.random.Generator) -> eqx.Module:
@@ -42,10 +42,6 @@ class ConvModules:
     def told(self, last: Any, graph: ProblemGraph, width: int, *, critic: int, rng: np.random.Generator) -> eqx.Module:
         """The last module with heads that take a descriptor too."""
         return Last(last.encoder, *heads(last.actor.hidden.weight.shape[1] + width, graph, critic, rng))
-
-    def view(self, graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part | None:
-        """The factor's own channels."""
-        return view_of(graph, depth, parts)
 
     def width(self, graph: ProblemGraph, depth: int) -> int:
         """16 channels of 2 x 2 after the first module, 32 numbers after any other."""

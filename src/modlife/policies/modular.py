@@ -93,8 +93,9 @@ class Modules(Protocol):
         ...
 
     def view(self, graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part | None:
-        """What the modules of a factor see."""
-        ...
+        """What the modules of a factor see: usually its parts of the state, one after the other."""
+        names = graph.factors[depth].sees
+        return parts[names[0]] if len(names) == 1 else jnp.concatenate([dense(parts[name]) for name in names])
 
     def width(self, graph: ProblemGraph, depth: int) -> int:
         """How many numbers per sample come out of the module before a depth; 0 before the first."""
@@ -226,12 +227,6 @@ class Monolithic:
 def dense(view: Part) -> Float[Array, "..."]:
     """The view written out for each sample."""
     return view.values[..., view.index] if isinstance(view, Choice) else view
-
-
-def view_of(graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part:
-    """The parts of the state that a factor sees, one after the other."""
-    names = graph.factors[depth].sees
-    return parts[names[0]] if len(names) == 1 else jnp.concatenate([dense(parts[name]) for name in names])
 
 
 def view_size(graph: ProblemGraph, depth: int, *, axes: slice) -> int:
