@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from modlife.domains.domain import Domain
 from modlife.errors import InputError
@@ -52,10 +53,7 @@ def bench_env_here(domain: Domain, *, threads: int, seconds: float) -> Iterator[
     for batch in BATCHES:
         steps, run = random_steps(domain, batch=batch, devices=power_of_two(min(threads, batch)))
         speed = rate(run, steps, seconds=seconds)
-        yield {
-            **{"bench": "env", "domain": domain.name, "case": "modlife", "batch": batch, "threads": threads},
-            **{"value": round(speed), "unit": "steps/s"},
-        }
+        yield line("env", domain, round(speed), "steps/s", case="modlife", batch=batch, threads=threads)
         if steps / speed > 1:  # a call of a still larger batch would take many seconds
             return
 
@@ -81,10 +79,8 @@ def bench_ppo_here(domain: Domain, *, threads: int, seconds: float) -> Iterator[
 
     steps, parts = updates(domain, devices=threads)
     for case, run in parts.items():
-        yield {
-            **{"bench": "ppo", "domain": domain.name, "case": case, "lives": 1, "threads": threads},
-            **{"value": round(rate(run, steps, seconds=seconds)), "unit": "steps/s"},
-        }
+        speed = rate(run, steps, seconds=seconds)
+        yield line("ppo", domain, round(speed), "steps/s", case=case, lives=1, threads=threads)
 
 
 def bench_search(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
@@ -93,11 +89,9 @@ def bench_search(domain: Domain, *, threads: int | None, seconds: float) -> Iter
     from modlife.benchmarks.programs import searching
 
     structures, steps, run = searching(domain)
-    case = f"{structures} structures x 10 episodes"
-    record = {"bench": "search", "domain": domain.name, "case": case, "threads": threads or 1}
-    speed = rate(run, steps, seconds=seconds)
-    yield record | {"value": round(speed), "unit": "steps/s"}
-    yield record | {"value": round(steps / speed, 3), "unit": "s"}
+    speed, what = rate(run, steps, seconds=seconds), {"case": f"{structures} structures x 10 episodes"}
+    yield line("search", domain, round(speed), "steps/s", **what, threads=threads or 1)
+    yield line("search", domain, round(steps / speed, 3), "s", **what, threads=threads or 1)
 
 
 def bench_offline(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
@@ -110,10 +104,8 @@ def bench_offline(domain: Domain, *, threads: int | None, seconds: float) -> Ite
     from modlife.benchmarks.programs import offline
 
     for tasks, samples, run in offline(domain, devices=threads):
-        yield {
-            **{"bench": "offline", "domain": domain.name, "case": "bcq", "tasks": tasks, "threads": threads},
-            **{"value": round(rate(run, samples, seconds=seconds)), "unit": "samples/s"},
-        }
+        speed = rate(run, samples, seconds=seconds)
+        yield line("offline", domain, round(speed), "samples/s", case="bcq", tasks=tasks, threads=threads)
 
 
 def bench_life(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
@@ -126,11 +118,16 @@ def bench_life(domain: Domain, *, threads: int | None, seconds: float) -> Iterat
     config = LifeConfig(agent="comp-search", tasks=6, steps=100_000, world=domain.usual_world())
     with tempfile.TemporaryDirectory() as folder:
         summary = run_life(config, Path(folder) / "life", devices=threads)
-    record = {"bench": "life", "domain": domain.name, "threads": threads, "tasks": 6, "steps": config.steps}
+    what = {"threads": threads, "tasks": 6, "steps": config.steps}
     for phase, value in summary["wall_seconds"].items():
-        yield record | {"case": phase, "value": value, "unit": "s"}
-    yield record | {"case": "whole", "value": summary["seconds"], "unit": "s"}
-    yield record | {"case": "whole", "value": summary["steps_per_second"], "unit": "steps/s"}
+        yield line("life", domain, value, "s", **what, case=phase)
+    yield line("life", domain, summary["seconds"], "s", **what, case="whole")
+    yield line("life", domain, summary["steps_per_second"], "steps/s", **what, case="whole")
+
+
+def line(bench: str, domain: Domain, value: float, unit: str, **more: Any) -> Record:
+    """A record: of what, how much."""
+    return {"bench": bench, "domain": domain.name, **more, "value": value, "unit": unit}
 
 
 def power_of_two(most: int) -> int:

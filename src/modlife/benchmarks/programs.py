@@ -19,9 +19,10 @@ from modlife.learners.config import BCQConfig, PPOConfig
 from modlife.learners.offline import PIECE, train
 from modlife.learners.ppo import PPO
 from modlife.learners.replay import Packing, Replay
-from modlife.learners.replay_table import Layout, Lesson, ReplayTable, room_for
+from modlife.learners.replay_table import Layout, ReplayTable, room_for
 from modlife.learners.rollout import ACTOR
 from modlife.learners.sharding import THIRD, Devices
+from modlife.lifelong.consolidate import lessons_of
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.reports import Chosen
 from modlife.lifelong.search import Exhaustive, Trial, all_structures
@@ -133,18 +134,16 @@ def offline(domain: Domain, *, devices: int) -> Iterator[tuple[int, int, Callabl
     times = Told().replay_size // config.envs
     replay = some_replay(env, times, config.envs)
     order = [env.graph.indices(task) for task in curricula.paper_order(env.graph, seed=0).tasks]
-    sharing = [s for s in order[:-1] if any(a == b for a, b in zip(s, order[-1], strict=True))]
+    *before, last = lessons_of(order, [replay] * len(order))
     for count in TASKS:
-        if count > len(sharing) + 1:
+        if count > len(before) + 1:
             return
-        structures = [*sharing[: count - 1], order[-1]]
+        lessons = [*before[: count - 1], last]
         layout = Layout(env, network, room_for(count), times, config.envs, devices=Devices(devices))
-        shared = [tuple(a == b for a, b in zip(s, order[-1], strict=True)) for s in structures]
-        lessons = [Lesson(s, pattern, replay) for s, pattern in zip(structures, shared, strict=True)]
         table = layout.fill(bank, lessons)
-        for task, pattern in enumerate(shared):
+        for task, lesson in enumerate(lessons):
             if int(table.slots[task]) >= 0:
-                table = layout.keep_features(table, task, depth=pattern.index(True))
+                table = layout.keep_features(table, task, depth=lesson.pattern.index(True))
         bcq = BCQ(layout, offline_config, config.discount)
         yield count, *gradient_steps(bcq, bank.pick(order[-1]), table, count)
 
