@@ -70,8 +70,8 @@ def hulls() -> dict[str, Float[np.ndarray, "_ 3"]]:
     return load((DATA / "hulls.safetensors").read_bytes())
 
 
-def scene(obstacle: str, lifted: str, robot: str, *, timing: Preset, data: Parts | None = None) -> str:
-    """The MJCF of a task."""
+def build(obstacle: str, lifted: str, robot: str, *, timing: Preset, data: Parts | None = None) -> mujoco.MjModel:
+    """The compiled scene of a task."""
     data = data or parts()
     root = ET.Element("mujoco", model=f"{obstacle}-{lifted}-{robot}")
     add(root, "compiler", angle="radian", inertiagrouprange="0 0")
@@ -94,12 +94,7 @@ def scene(obstacle: str, lifted: str, robot: str, *, timing: Preset, data: Parts
     if arm["apart"]:
         first, second = arm["apart"]
         add(add(root, "contact"), "exclude", body1=first, body2=second)
-    return ET.tostring(root, encoding="unicode")
-
-
-def build(obstacle: str, lifted: str, robot: str, *, timing: Preset, data: Parts | None = None) -> mujoco.MjModel:
-    """The compiled scene of a task."""
-    return mujoco.MjModel.from_xml_string(scene(obstacle, lifted, robot, timing=timing, data=data))
+    return mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
 
 
 def add(parent: ET.Element, tag: str, **attributes: Any) -> ET.Element:
