@@ -17,7 +17,7 @@ from modlife.types import Pytree, Structure
 
 @dataclass(frozen=True)
 class Consolidate:
-    """Gradient steps on the replay of all tasks concerned, for the modules of the task in hand; at last, the bank's."""
+    """Gradient steps on the replay of all tasks concerned, for the task's own modules; the bank changes at the end."""
 
     layout: Callable[[int], Layout]
     """The layout of a table with room for so many tasks."""

@@ -190,7 +190,7 @@ class Monolithic:
     critic: int
     modules: Modules
     descriptor: int = 16
-    """Width of the descriptor: a 1 for each component of the task, then zeros. The paper's parameter counts have 16."""
+    """Width of the descriptor, with a 1 for each component of the task; the paper's parameter counts have 16."""
 
     def __post_init__(self) -> None:
         if self.descriptor < sum(self.graph.shape):
