@@ -98,10 +98,9 @@ class Grid2DEnv(gymnasium.Env[np.ndarray, np.int64]):
         if checked.shape != () or not self.action_space.contains(checked[()]):
             raise InputError(f"Action {action!r} is not one of the whole numbers 0 to {self.world.actions - 1}.")
         self._state, image, outcome = self._step(self._state, jnp.asarray(checked, jnp.int32))
-        reward, terminated, truncated, success = jax.device_get(
-            (outcome.reward, outcome.terminated, outcome.truncated, outcome.success)
-        )
-        return np.asarray(image), float(reward), bool(terminated), bool(truncated), {"success": bool(success)}
+        outcome = jax.device_get(outcome)
+        info = {"success": bool(outcome.success)}
+        return np.asarray(image), float(outcome.reward), bool(outcome.terminated), bool(outcome.truncated), info
 
     def render(self) -> Picture | None:
         """The grid with the agent's field of view lit."""
