@@ -8,12 +8,15 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from modlife.domains.domain import Domain
 from modlife.errors import InputError
 from modlife.registry import resolve
 from modlife.runtime import start_jax
 from modlife.timing import Record, rate
+
+BATCHES = (1, 16, 256, 4096)
 
 
 def bench_env(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
@@ -25,39 +28,32 @@ def bench_env(domain: Domain, *, threads: int | None, seconds: float) -> Iterato
     yield from rivals
     rival = next((record for record in rivals if record["case"] == "minigrid" and "value" in record), None)
     for count in sorted({1, os.cpu_count() or 1}):
-        arguments = ["env", f"--domain={domain.name}", f"--threads={count}", f"--seconds={seconds}"]
-        for record in in_new_process(arguments):
+        for record in in_new_process("env", domain, threads=count, seconds=seconds):
             yield record
             if rival and record["batch"] == BATCHES[-1]:
                 ratio = round(record["value"] / rival["value"], 1)
                 yield {**record, "case": "modlife / minigrid", "value": ratio, "unit": "times"}
 
 
-BATCHES = (1, 16, 256, 4096)
-
-
-def in_new_process(arguments: list[str]) -> Iterator[Record]:
+def in_new_process(bench: str, domain: Domain, *, threads: int, seconds: float) -> Iterator[Record]:
     """The records of `modlife bench` run by another process: the number of threads is settled when JAX starts."""
-    command = [sys.executable, "-m", "modlife", "bench", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    arguments = ["bench", bench, f"--domain={domain.name}", f"--threads={threads}", f"--seconds={seconds}"]
+    with subprocess.Popen([sys.executable, "-m", "modlife", *arguments], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield from (json.loads(line) for line in process.stdout)
     if process.returncode:
-        raise InputError(f"`modlife bench {' '.join(arguments)}` ended with exit code {process.returncode}.")
+        raise InputError(f"`modlife {' '.join(arguments)}` ended with exit code {process.returncode}.")
 
 
 def bench_env_here(domain: Domain, *, threads: int, seconds: float) -> Iterator[Record]:
     """A domain at each batch size; the batch is divided over as many devices as there are threads."""
     start_jax(threads=threads)
-    from modlife.benchmarks.env import random_steps
+    from modlife.benchmarks.programs import random_steps
 
     for batch in BATCHES:
         steps, run = random_steps(domain, batch=batch, devices=power_of_two(min(threads, batch)))
         speed = rate(run, steps, seconds=seconds)
-        yield {
-            **{"bench": "env", "domain": domain.name, "case": "modlife", "batch": batch, "threads": threads},
-            **{"value": round(speed), "unit": "steps/s"},
-        }
+        yield line("env", domain, round(speed), "steps/s", case="modlife", batch=batch, threads=threads)
         if steps / speed > 1:  # a call of a still larger batch would take many seconds
             return
 
@@ -69,8 +65,7 @@ def bench_ppo(domain: Domain, *, threads: int | None, seconds: float) -> Iterato
         return
     cores = os.cpu_count() or 1
     for lives, each in sorted({(1, 1), (1, power_of_two(cores)), (cores, 1)}):
-        arguments = ["ppo", f"--domain={domain.name}", f"--threads={each}", f"--seconds={seconds}"]
-        processes = [in_new_process(arguments) for _ in range(lives)]
+        processes = [in_new_process("ppo", domain, threads=each, seconds=seconds) for _ in range(lives)]
         with ThreadPoolExecutor(lives) as pool:
             results = list(pool.map(list, processes))
         for same in zip(*results, strict=True):
@@ -80,44 +75,37 @@ def bench_ppo(domain: Domain, *, threads: int | None, seconds: float) -> Iterato
 def bench_ppo_here(domain: Domain, *, threads: int, seconds: float) -> Iterator[Record]:
     """One life of single-task learning, in this process: whole updates, and their two parts by themselves."""
     start_jax(threads=threads)
-    from modlife.benchmarks.ppo import training
+    from modlife.benchmarks.programs import updates
 
-    steps, parts = training(domain, devices=threads)
+    steps, parts = updates(domain, devices=threads)
     for case, run in parts.items():
-        yield {
-            **{"bench": "ppo", "domain": domain.name, "case": case, "lives": 1, "threads": threads},
-            **{"value": round(rate(run, steps, seconds=seconds)), "unit": "steps/s"},
-        }
+        speed = rate(run, steps, seconds=seconds)
+        yield line("ppo", domain, round(speed), "steps/s", case=case, lives=1, threads=threads)
 
 
 def bench_search(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
     """Environment steps per second of a structure search: all structures, 10 episodes each, one thread."""
     start_jax(threads=threads or 1)
-    from modlife.benchmarks.offline import searching
+    from modlife.benchmarks.programs import searching
 
     structures, steps, run = searching(domain)
-    case = f"{structures} structures x 10 episodes"
-    record = {"bench": "search", "domain": domain.name, "case": case, "threads": threads or 1}
-    speed = rate(run, steps, seconds=seconds)
-    yield record | {"value": round(speed), "unit": "steps/s"}
-    yield record | {"value": round(steps / speed, 3), "unit": "s"}
+    speed, what = rate(run, steps, seconds=seconds), {"case": f"{structures} structures x 10 episodes"}
+    yield line("search", domain, round(speed), "steps/s", **what, threads=threads or 1)
+    yield line("search", domain, round(steps / speed, 3), "s", **what, threads=threads or 1)
 
 
 def bench_offline(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
     """Sample-passes per second of the offline phase, by the number of tasks in it."""
     if threads is None:
         for count in sorted({1, power_of_two(os.cpu_count() or 1)}):
-            arguments = ["offline", f"--domain={domain.name}", f"--threads={count}", f"--seconds={seconds}"]
-            yield from in_new_process(arguments)
+            yield from in_new_process("offline", domain, threads=count, seconds=seconds)
         return
     start_jax(threads=threads)
-    from modlife.benchmarks.offline import offline
+    from modlife.benchmarks.programs import offline
 
     for tasks, samples, run in offline(domain, devices=threads):
-        yield {
-            **{"bench": "offline", "domain": domain.name, "case": "bcq", "tasks": tasks, "threads": threads},
-            **{"value": round(rate(run, samples, seconds=seconds)), "unit": "samples/s"},
-        }
+        speed = rate(run, samples, seconds=seconds)
+        yield line("offline", domain, round(speed), "samples/s", case="bcq", tasks=tasks, threads=threads)
 
 
 def bench_life(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
@@ -130,11 +118,16 @@ def bench_life(domain: Domain, *, threads: int | None, seconds: float) -> Iterat
     config = LifeConfig(agent="comp-search", tasks=6, steps=100_000, world=domain.usual_world())
     with tempfile.TemporaryDirectory() as folder:
         summary = run_life(config, Path(folder) / "life", devices=threads)
-    record = {"bench": "life", "domain": domain.name, "threads": threads, "tasks": 6, "steps": config.steps}
+    what = {"threads": threads, "tasks": 6, "steps": config.steps}
     for phase, value in summary["wall_seconds"].items():
-        yield record | {"case": phase, "value": value, "unit": "s"}
-    yield record | {"case": "whole", "value": summary["seconds"], "unit": "s"}
-    yield record | {"case": "whole", "value": summary["steps_per_second"], "unit": "steps/s"}
+        yield line("life", domain, value, "s", **what, case=phase)
+    yield line("life", domain, summary["seconds"], "s", **what, case="whole")
+    yield line("life", domain, summary["steps_per_second"], "steps/s", **what, case="whole")
+
+
+def line(bench: str, domain: Domain, value: float, unit: str, **more: Any) -> Record:
+    """A record: of what, how much."""
+    return {"bench": bench, "domain": domain.name, **more, "value": value, "unit": unit}
 
 
 def power_of_two(most: int) -> int:
@@ -142,10 +135,4 @@ def power_of_two(most: int) -> int:
     return 1 << (most.bit_length() - 1)
 
 
-BENCHES = {
-    "env": bench_env,
-    "ppo": bench_ppo,
-    "search": bench_search,
-    "offline": bench_offline,
-    "life": bench_life,
-}
+BENCHES = {"env": bench_env, "ppo": bench_ppo, "search": bench_search, "offline": bench_offline, "life": bench_life}

@@ -24,10 +24,7 @@ def paper_order(graph: ProblemGraph, *, seed: int, disjoint: int | None = None) 
     count = largest if disjoint is None else disjoint
     if not 0 <= count <= largest:
         raise InputError(f"disjoint = {count}, but at most {largest} tasks can differ in a factor of '{graph.name}'.")
-    rng = generator("paper-order", seed)
-    first = disjoint_tasks(graph, count, rng)
-    rest = [task for task in shuffled(graph.tasks, rng) if task not in first]
-    return lifelong(f"paper-order, seed {seed}", [*first, *rest])
+    return lifelong(f"paper-order, seed {seed}", disjoint_first(graph, count, generator("paper-order", seed)))
 
 
 def random_order(graph: ProblemGraph, *, seed: int) -> Curriculum:
@@ -48,26 +45,22 @@ def lifelong(name: str, tasks: Sequence[Task]) -> Curriculum:
 
 
 def held_out(graph: ProblemGraph, *, train: int, seed: int) -> Split:
-    """`train` random tasks in which every component occurs, and all other tasks to test on unseen.
-
-    The training sets of one seed are nested: a larger `train` adds tasks to a smaller one.
-    """
+    """`train` random tasks in which every component occurs, nested for one seed; and all others, to test on unseen."""
     needed = max(graph.shape)
     if not needed <= train <= graph.task_count:
         raise InputError(
             f"train = {train} tasks, but a split of '{graph.name}' needs {needed} (so that every component occurs) "
             f"to {graph.task_count} (all there are)."
         )
-    rng = generator("held-out", seed)
-    first = disjoint_tasks(graph, needed, rng)
-    order = [*first, *(task for task in shuffled(graph.tasks, rng) if task not in first)]
+    order = disjoint_first(graph, needed, generator("held-out", seed))
     return Split(train=tuple(order[:train]), held_out=tuple(order[train:]))
 
 
-def disjoint_tasks(graph: ProblemGraph, count: int, rng: random.Random) -> list[Task]:
-    """Tasks that share no component as long as their factors have fresh ones."""
+def disjoint_first(graph: ProblemGraph, count: int, rng: random.Random) -> list[Task]:
+    """All tasks in random order, but first `count` that share no component as long as their factors have fresh ones."""
     columns = [fresh_components(factor, count, rng) for factor in graph.factors]
-    return [Task(tuple(names)) for names in zip(*columns, strict=True)]
+    first = [Task(tuple(names)) for names in zip(*columns, strict=True)]
+    return [*first, *(task for task in shuffled(graph.tasks, rng) if task not in first)]
 
 
 def fresh_components(factor: Factor, count: int, rng: random.Random) -> list[str]:
@@ -77,10 +70,8 @@ def fresh_components(factor: Factor, count: int, rng: random.Random) -> list[str
 
 
 def shuffled(items: Sequence[T], rng: random.Random) -> list[T]:
-    """The items in random order.
-
-    Sorting by `random()` rather than `shuffle`: only `random()` is promised to be the same in every Python version.
-    """
+    """The items in random order."""
+    # Not by `shuffle`: only `random()` is promised to be the same in every Python version.
     places = sorted(range(len(items)), key=[rng.random() for _ in items].__getitem__)
     return [items[place] for place in places]
 

@@ -3,25 +3,10 @@
 import functools
 import importlib.util
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from modlife.domains.graph import ProblemGraph
 from modlife.errors import InputError
 from modlife.registry import Table, resolve
-
-
-class WorldConfig(Protocol):
-    """A frozen dataclass that says which tasks a domain has; its fields are the options `--world.*`."""
-
-    @property
-    def graph(self) -> ProblemGraph:
-        """The problem graph; its name is the domain's."""
-        ...
-
-    @property
-    def horizon(self) -> int:
-        """Steps after which every episode has ended."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -31,7 +16,11 @@ class Domain:
     name: str
     about: str
     config: str | type
-    """The class of its `WorldConfig`; made without arguments, it is the usual world."""
+    """A frozen dataclass that says which tasks there are; made without arguments, it is the usual world.
+
+    It has `graph`, whose name is the domain's, and `horizon`, the steps after which every episode has ended. Its fields
+    are the options `--world.*`.
+    """
     environment: str | Any
     """Takes a world, gives an `Environment`."""
     modules: str | Any

@@ -3,7 +3,7 @@
 `jax.vmap` makes a batch of them, of one task or of many: which task an environment plays is data in its state.
 """
 
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -21,9 +21,6 @@ Action = Any
 
 Actions = Int[Array, " B"] | Float[Array, "B A"]
 """Actions of a batch."""
-
-StateT = TypeVar("StateT")
-ObservationT = TypeVar("ObservationT")
 
 
 class Choice(eqx.Module):
@@ -50,7 +47,7 @@ class Outcome(eqx.Module):
 
 
 @runtime_checkable
-class Environment(Protocol[StateT, ObservationT]):
+class Environment(Protocol):
     """A domain whose dynamics JAX can call, be they written in JAX or run on the host."""
 
     @property
@@ -63,23 +60,23 @@ class Environment(Protocol[StateT, ObservationT]):
         """Steps after which every episode has ended."""
         ...
 
-    def reset(self, task: Int[Array, " F"], *, key: PRNGKey) -> StateT:
+    def reset(self, task: Int[Array, " F"], *, key: PRNGKey) -> Pytree:
         """A first state of the task that has these component indices."""
         ...
 
-    def restart(self, state: StateT, *, key: PRNGKey) -> StateT:
+    def restart(self, state: Pytree, *, key: PRNGKey) -> Pytree:
         """A first state of the task that this state belongs to."""
         ...
 
-    def step(self, state: StateT, action: Action) -> tuple[StateT, Outcome]:
+    def step(self, state: Pytree, action: Action) -> tuple[Pytree, Outcome]:
         """The state after an action, and what the action gave."""
         ...
 
-    def observe(self, state: StateT) -> ObservationT:
+    def observe(self, state: Pytree) -> Pytree:
         """What the agent sees of a state."""
         ...
 
-    def parts(self, observations: ObservationT) -> dict[str, Part]:
+    def parts(self, observations: Pytree) -> dict[str, Part]:
         """The named parts of a batch of observations (batch first), ready for a network (batch last)."""
         ...
 

@@ -35,12 +35,17 @@ class Pictures(Protocol):
         ...
 
 
-def random_act(env: Environment) -> Act:
-    """Any action, whatever the state."""
+def random_action(env: Environment, shape: tuple[int, ...] = (), *, key: PRNGKey) -> Action:
+    """Any action; or as many as the shape says."""
     actions = env.graph.actions
     if isinstance(actions, Discrete):
-        return lambda state, key: jax.random.randint(key, (), 0, actions.size)
-    return lambda state, key: jax.random.uniform(key, (actions.size,), minval=actions.low, maxval=actions.high)
+        return jax.random.randint(key, shape, 0, actions.size)
+    return jax.random.uniform(key, (*shape, actions.size), minval=actions.low, maxval=actions.high)
+
+
+def random_act(env: Environment) -> Act:
+    """Any action, whatever the state."""
+    return lambda state, key: random_action(env, key=key)
 
 
 def film(

@@ -114,32 +114,28 @@ class ProblemGraph:
 
     def task(self, choice: Mapping[str, str | int]) -> Task:
         """The task with a component, or its index, named for each factor."""
+        names = [factor.name for factor in self.factors]
         for name in choice:
-            if name not in (factor.name for factor in self.factors):
-                raise unknown("factor", name, [factor.name for factor in self.factors])
-        missing = [factor.name for factor in self.factors if factor.name not in choice]
+            if name not in names:
+                raise unknown("factor", name, names)
+        missing = [name for name in names if name not in choice]
         if missing:
             raise InputError(f"A task of '{self.name}' needs a component for {missing}.")
-        return Task(tuple(component_name(factor, choice[factor.name]) for factor in self.factors))
+        return self.named([component_index(factor, choice[factor.name]) for factor in self.factors])
 
 
-def component_index(factor: Factor, name: str) -> int:
-    """The index of a component of a factor."""
-    if name not in factor.components:
-        raise unknown(factor.name, name, factor.components)
-    return factor.components.index(name)
-
-
-def component_name(factor: Factor, choice: str | int) -> str:
-    """The component with this name or index."""
+def component_index(factor: Factor, choice: str | int) -> int:
+    """The index of a component of a factor, given by its name or the index itself."""
+    known = factor.components
     if isinstance(choice, str):
-        return factor.components[component_index(factor, choice)]
-    if not 0 <= choice < len(factor.components):
+        if choice not in known:
+            raise unknown(factor.name, choice, known)
+        return known.index(choice)
+    if not 0 <= choice < len(known):
         raise InputError(
-            f"No {factor.name} {choice}: it has {len(factor.components)} components, numbered from 0: "
-            f"{', '.join(factor.components)}."
+            f"No {factor.name} {choice}: it has {len(known)} components, numbered from 0: {', '.join(known)}."
         )
-    return factor.components[choice]
+    return choice
 
 
 def check_names(kind: str, names: tuple[str, ...] | list[str]) -> None:

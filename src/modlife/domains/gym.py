@@ -10,13 +10,14 @@ from gymnasium.utils import seeding
 from modlife.errors import InputError, unknown
 
 
-def checked_options(options: dict[str, Any], world: type, task: list[str]) -> dict[str, Any]:
-    """The options, all of which must be fields of a world; `task` names those that choose the task."""
+def world_and_task(world: type, options: dict[str, Any], **choice: str | int) -> tuple[Any, tuple[int, ...]]:
+    """A world of some class with options, all of which must be its fields; and the indices of a task in it."""
     known = [field.name for field in fields(world)]
     for name in options:
         if name not in known:
-            raise unknown("option", name, [*task, *known])
-    return options
+            raise unknown("option", name, [*choice, *known])
+    made = world(**options)
+    return made, made.graph.indices(made.graph.task(choice))
 
 
 def generators(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from modlife.domains.env import PRNGKey
 from modlife.domains.graph import Discrete
@@ -129,34 +129,22 @@ class BCQ:
         return jnp.stack([(error**2).mean(), -likelihood.mean(), (output.logits**2).sum(axis=0).mean()])
 
     def valued(self, values: Values, table: ReplayTable, task: int, target: Chain) -> Values:
-        """The values with those of one task by this target network; the old ones are gone."""
-        pattern = self.layout.patterns[int(table.patterns[task])]
-        function, number = TargetValues(self.layout, pattern.index(True)), jnp.int32(task)
-        return put(values, number, over_rows(self.layout, function, table, number, target, jnp.array(pattern)))
+        """The values with those of one task by this target network, and by the bank where no module moves."""
+        pattern, number = self.layout.patterns[int(table.patterns[task])], jnp.int32(task)
+        chains = zip(pattern, target, table.bank.pick(table.structures[task]), strict=True)
+        policy = tuple(mine if moves else other for moves, mine, other in chains)
+        return put(values, number, over_rows(self.layout, pattern.index(True), target_values, table, number, policy))
 
 
-@dataclass(frozen=True)
-class TargetValues:
-    """Q in rows of a task by the target network's modules where they move, by the bank's elsewhere."""
-
-    layout: Layout
-    depth: int
-    """Of the first that moves."""
-
-    def __call__(
-        self, table: ReplayTable, task: Array, index: Int[Array, " B"], target: Chain, moves: Bool[Array, " F"]
-    ) -> Float[Array, "B A"]:
-        """For each row."""
-        frozen = table.bank.pick(table.structures[task])
-        policy = tuple(
-            jax.tree.map(lambda mine, other, n=n: jnp.where(moves[n], mine, other), mine, other)
-            for n, (mine, other) in enumerate(zip(target, frozen, strict=True))
-        )
-        parts = self.layout.env.parts(self.layout.samples(table, task, index).observation)
-        features = self.layout.features(table, task, index, depth=self.depth)
-        output = self.layout.network.onward(policy, parts, features, depth=self.depth)
-        assert isinstance(output, Output)
-        return output.values.T
+def target_values(
+    layout: Layout, depth: int, table: ReplayTable, task: Array, index: Int[Array, " B"], policy: Chain
+) -> Float[Array, "B A"]:
+    """Q in rows of a task by a chain, whose modules before a depth are the bank's."""
+    parts = layout.env.parts(layout.samples(table, task, index).observation)
+    features = layout.features(table, task, index, depth=depth)
+    output = layout.network.onward(policy, parts, features, depth=depth)
+    assert isinstance(output, Output)
+    return output.values.T
 
 
 def acting(config: BCQConfig) -> Rule:

@@ -6,14 +6,12 @@ from jaxtyping import Array, Float
 
 from modlife.policies.distributions import chosen, likely
 
+Steps = Float[Array, " T"]
+Samples = Float[Array, " B"]
+PerAction = Float[Array, "A B"]
 
-def gae(
-    reward: Float[Array, " T"],
-    discount: Float[Array, " T"],
-    value: Float[Array, " T"],
-    next_value: Float[Array, " T"],
-    lam: Float[Array, " T"],
-) -> Float[Array, " T"]:
+
+def gae(reward: Steps, discount: Steps, value: Steps, next_value: Steps, lam: Steps) -> Steps:
     """Generalised advantage estimates of one trajectory.
 
     δₜ = rₜ + γₜ V(sₜ₊₁) - V(sₜ),   Aₜ = δₜ + γₜ λₜ Aₜ₊₁        Schulman et al. 2016, eq. 16
@@ -30,9 +28,7 @@ def gae(
     return jax.lax.scan(back, jnp.float32(0), (delta, discount * lam), reverse=True)[1]
 
 
-def surrogate(
-    log_prob: Float[Array, " B"], old_log_prob: Float[Array, " B"], advantage: Float[Array, " B"], *, clip: float
-) -> Float[Array, ""]:
+def surrogate(log_prob: Samples, old_log_prob: Samples, advantage: Samples, *, clip: float) -> Float[Array, ""]:
     """Clipped policy loss, mean over the batch.
 
     L = -min(r A, clip(r, 1-ε, 1+ε) A),   r = π(a|s) / π_old(a|s)        Schulman et al. 2017, eq. 7
@@ -41,9 +37,7 @@ def surrogate(
     return -jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage).mean()
 
 
-def clipped_value_loss(
-    value: Float[Array, " B"], old_value: Float[Array, " B"], target: Float[Array, " B"], *, clip: float
-) -> Float[Array, ""]:
+def clipped_value_loss(value: Samples, old_value: Samples, target: Samples, *, clip: float) -> Float[Array, ""]:
     """Squared error of the value, never better than that of the value kept within ε of the old one.
 
     L = max((V - R)², (V_old + clip(V - V_old, -ε, ε) - R)²), mean over the batch
@@ -53,14 +47,14 @@ def clipped_value_loss(
 
 
 def bcq_target(
-    reward: Float[Array, " B"],
-    discount: Float[Array, " B"],
-    next_log_probs: Float[Array, "A B"],
-    next_values: Float[Array, "A B"],
-    target_values: Float[Array, "A B"],
+    reward: Samples,
+    discount: Samples,
+    next_log_probs: PerAction,
+    next_values: PerAction,
+    target_values: PerAction,
     *,
     threshold: float,
-) -> Float[Array, " B"]:
+) -> Samples:
     """What Q(s, a) is drawn to, in discrete batch-constrained Q-learning.
 
     y = r + γₜ Q'(s', a'),   a' = argmax of Q(s', ·) over the likely actions        Fujimoto et al. 2019; Algorithm 1

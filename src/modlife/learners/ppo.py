@@ -1,5 +1,6 @@
 """Proximal policy optimisation, for one task or for many at once, over any domain and network."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -126,7 +127,7 @@ class PPO:
     def collect_share(self, state: LearnerState, key: PRNGKey) -> tuple[LearnerState, Batch, Experience, Progress]:
         """One device's part of `collect`."""
 
-        def one(task: tuple[Actors, Int[Array, " F"], PRNGKey]) -> tuple[Actors, Batch, Experience, Totals]:
+        def one(task: tuple[Actors, Int[Array, " F"], PRNGKey]) -> tuple[Actors, Batch, Experience, dict[str, Array]]:
             actors, structure, key = task
             policy = self.network.pick(state.params, structure)
             actors, data, last_value = rollout.collect(
@@ -144,7 +145,7 @@ class PPO:
         keys = jax.random.split(self.share.own_key(key), len(state.structures))
         actors, batch, happened, totals = jax.lax.map(one, (state.actors, state.structures, keys))
         state = eqx.tree_at(lambda s: (s.actors, s.updates), state, (actors, state.updates + 1))
-        return state, batch, happened, self.share.reduce(jax.lax.psum, totals).progress()
+        return state, batch, happened, progress_of(self.share.reduce(jax.lax.psum, totals))
 
     def batch(self, data: Rollout, last_value: Float[Array, " E"]) -> Batch:
         """Advantages and value targets; time and environments become one axis."""
@@ -213,34 +214,24 @@ def experience_of(data: Rollout) -> Experience:
     return Experience(transitions, data.reached)
 
 
-class Totals(eqx.Module):
-    """Sums over the episodes that ended in a rollout, from which `Progress` follows; axis [task]."""
-
-    returns: Float[Array, "*n"]
-    successes: Float[Array, "*n"]
-    episodes: Int[Array, "*n"]
-    surprise: Float[Array, "*n"]
-    """Sum of -log π(a|s) over all steps: an estimate of the entropy, times their number."""
-    steps: Int[Array, "*n"]
-
-    def progress(self) -> Progress:
-        """Means; NaN where no episode ended."""
-        count = self.episodes.astype(jnp.float32)
-        return Progress(
-            episode_return=self.returns / count,
-            success=self.successes / count,
-            episodes=self.episodes,
-            entropy=self.surprise / self.steps.astype(jnp.float32),
-        )
-
-
-def totals_of(data: Rollout) -> Totals:
-    """The sums of one task's rollout."""
+def totals_of(data: Rollout) -> dict[str, Array]:
+    """Sums over the episodes that ended in one task's rollout, and over its steps."""
     ended = data.ended
-    return Totals(
-        returns=jnp.where(ended, data.episode_return, 0.0).sum(),
-        successes=(ended & data.outcome.success).sum(dtype=jnp.float32),
-        episodes=ended.sum(dtype=jnp.int32),
-        surprise=-data.log_prob.sum(),
-        steps=jnp.int32(ended.size),
+    return {
+        "returns": jnp.where(ended, data.episode_return, 0.0).sum(),
+        "successes": (ended & data.outcome.success).sum(dtype=jnp.float32),
+        "episodes": ended.sum(dtype=jnp.int32),
+        "surprise": -data.log_prob.sum(),
+        "steps": jnp.int32(ended.size),
+    }
+
+
+def progress_of(totals: Mapping[str, Array]) -> Progress:
+    """Means; NaN where no episode ended. The mean of -log π(a|s) is an estimate of the entropy."""
+    count = totals["episodes"].astype(jnp.float32)
+    return Progress(
+        episode_return=totals["returns"] / count,
+        success=totals["successes"] / count,
+        episodes=totals["episodes"],
+        entropy=totals["surprise"] / totals["steps"].astype(jnp.float32),
     )

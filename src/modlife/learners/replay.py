@@ -70,48 +70,38 @@ WORD = 4
 
 @dataclass(frozen=True)
 class Packing:
-    """How a domain's transitions lie in words: the shape and kept dtype of each array, in order.
+    """How a domain's transitions lie in words: array by array, then single yes-or-no values, which take a bit each."""
 
-    Single yes-or-no values share bytes, a bit each, behind everything else.
-    """
-
-    shapes: tuple[tuple[int, ...], ...]
-    dtypes: tuple[str, ...]
+    arrays: tuple[jax.ShapeDtypeStruct, ...]
     structure: Any
 
     @staticmethod
     @cache
     def of(env: Environment) -> "Packing":
         """The packing of a domain's transitions; a discrete action takes as few bytes as hold every action."""
-        leaves, structure = jax.tree.flatten(blank(env))
-        return Packing(tuple(leaf.shape for leaf in leaves), tuple(leaf.dtype.name for leaf in leaves), structure)
-
-    @property
-    def is_flag(self) -> tuple[bool, ...]:
-        """Which arrays take a bit."""
-        return tuple(s == () and d == "bool" for s, d in zip(self.shapes, self.dtypes, strict=True))
+        arrays, structure = jax.tree.flatten(blank(env))
+        return Packing(tuple(arrays), structure)
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Bytes that each array takes in a row by itself."""
-        kinds = zip(self.shapes, self.dtypes, self.is_flag, strict=True)
-        return tuple(0 if flag else math.prod(s) * np.dtype(d).itemsize for s, d, flag in kinds)
+        return tuple(0 if is_flag(one) else math.prod(one.shape) * one.dtype.itemsize for one in self.arrays)
 
     @property
     def words(self) -> int:
         """Words in a row."""
-        return -(-(sum(self.sizes) + -(-sum(self.is_flag) // 8)) // WORD)
+        return -(-(sum(self.sizes) + -(-sum(map(is_flag, self.arrays)) // 8)) // WORD)
 
     @partial(jax.jit, static_argnums=0)
     def pack(self, transitions: Transition) -> UInt32[Array, "*batch W"]:
         """Transitions with any leading axes, as rows."""
         batch, leaves = transitions.reward.shape, jax.tree.leaves(transitions)
         parts = [
-            as_bytes(leaf.astype(dtype)).reshape(*batch, size)
-            for leaf, dtype, size in zip(leaves, self.dtypes, self.sizes, strict=True)
+            as_bytes(leaf.astype(kept.dtype)).reshape(*batch, size)
+            for leaf, kept, size in zip(leaves, self.arrays, self.sizes, strict=True)
             if size
         ]
-        flags = [leaf.astype(jnp.uint8) for leaf, flag in zip(leaves, self.is_flag, strict=True) if flag]
+        flags = [leaf.astype(jnp.uint8) for leaf, kept in zip(leaves, self.arrays, strict=True) if is_flag(kept)]
         for start in range(0, len(flags), 8):
             shifted = [flag << n for n, flag in enumerate(flags[start : start + 8])]
             parts.append(jnp.stack(shifted, axis=-1).sum(axis=-1, keepdims=True, dtype=jnp.uint8))
@@ -124,12 +114,12 @@ class Packing:
         shifts = jnp.arange(0, 8 * WORD, 8, dtype=jnp.uint32)  # the lowest byte of a word comes first
         last = (rows.T[:, None, :] >> shifts[None, :, None]).astype(jnp.uint8).reshape(self.words * WORD, -1)
         leaves, start, flags, bit = [], 0, sum(self.sizes), 0
-        for shape, dtype, size, flag in zip(self.shapes, self.dtypes, self.sizes, self.is_flag, strict=True):
-            if flag:
+        for kept, size in zip(self.arrays, self.sizes, strict=True):
+            if is_flag(kept):
                 leaves.append((last[flags + bit // 8] >> jnp.uint8(bit % 8)) & jnp.uint8(1) != 0)
                 bit += 1
             else:
-                leaves.append(from_bytes(last[start : start + size], shape, dtype))
+                leaves.append(from_bytes(last[start : start + size], kept))
                 start += size
         return jax.tree.unflatten(self.structure, leaves)
 
@@ -139,6 +129,11 @@ class Packing:
         batch = jax.tree.leaves(observations)[0].shape[: -len(jax.tree.leaves(one.observation)[0].shape) or None]
         rest = jax.tree.map(lambda leaf: jnp.zeros((*batch, *leaf.shape), leaf.dtype), one)
         return self.pack(eqx.tree_at(lambda t: t.observation, rest, observations))
+
+
+def is_flag(kept: jax.ShapeDtypeStruct) -> bool:
+    """Whether an array takes a bit."""
+    return kept.shape == () and kept.dtype == bool
 
 
 def blank(env: Environment) -> Transition:
@@ -164,13 +159,11 @@ def as_bytes(x: Array) -> Array:
     return x.astype(jnp.uint8) if x.dtype == jnp.bool_ else jax.lax.bitcast_convert_type(x, jnp.uint8)
 
 
-def from_bytes(x: UInt8[Array, "bytes B"], shape: tuple[int, ...], dtype: str) -> Array:
+def from_bytes(x: UInt8[Array, "bytes B"], kept: jax.ShapeDtypeStruct) -> Array:
     """Arrays of a shape, batch first, from their bytes, batch last."""
-    if dtype == "bool":
-        return jnp.moveaxis((x != 0).reshape(*shape, -1), -1, 0)
-    if np.dtype(dtype).itemsize == 1:
-        return jnp.moveaxis(x.reshape(*shape, -1), -1, 0)  # one transposition, so that the next one undoes it
-    return jax.lax.bitcast_convert_type(x.T.reshape(-1, *shape, np.dtype(dtype).itemsize), dtype)
+    if kept.dtype.itemsize == 1:  # one transposition, so that the next one undoes it
+        return jnp.moveaxis((x != 0 if kept.dtype == bool else x).reshape(*kept.shape, -1), -1, 0)
+    return jax.lax.bitcast_convert_type(x.T.reshape(-1, *kept.shape, kept.dtype.itemsize), kept.dtype)
 
 
 def with_finals(

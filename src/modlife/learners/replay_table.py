@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -175,7 +175,7 @@ class Layout:
 
     def keep_features(self, table: ReplayTable, task: int, *, depth: int) -> ReplayTable:
         """The table with the features of a task in their slots; the old table's features are gone."""
-        kept = over_rows(self, FrozenFeatures(self, depth), table, jnp.int32(task))
+        kept = over_rows(self, depth, frozen_features, table, jnp.int32(task))
         features = table.features
         for n in range(kept.shape[-1] // SLOT):
             features = put(features, table.slots[task] + n, kept[..., n * SLOT : (n + 1) * SLOT])
@@ -264,31 +264,21 @@ def gather(table: Num[Array, "n time E w"], task: Array, index: Int[Array, " B"]
     return flat.at[task * (times * envs) + index].get(mode="promise_in_bounds")
 
 
-@runtime_checkable
-class OfRows(Protocol):
-    """A function of rows of a task, as a frozen, hashable value: equal ones share a compiled program."""
-
-    def __call__(self, table: ReplayTable, task: Array, index: Int[Array, " B"], *more: Any) -> Float[Array, "B w"]:
-        """Some numbers for each row."""
-        ...
-
-
-@dataclass(frozen=True)
-class FrozenFeatures:
+def frozen_features(
+    layout: Layout, depth: int, table: ReplayTable, task: Array, index: Int[Array, " B"]
+) -> Float[Array, "B w"]:
     """What the modules before a depth make of rows, padded to whole slots."""
-
-    layout: Layout
-    depth: int
-
-    def __call__(self, table: ReplayTable, task: Array, index: Int[Array, " B"]) -> Float[Array, "B w"]:
-        """For each row."""
-        features = self.layout.computed(table, task, index, depth=self.depth)
-        return jnp.pad(features, ((0, -features.shape[0] % SLOT), (0, 0))).T
+    features = layout.computed(table, task, index, depth=depth)
+    return jnp.pad(features, ((0, -features.shape[0] % SLOT), (0, 0))).T
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+OfRows = Callable[..., Float[Array, "B w"]]
+"""Some numbers for each row of a task: takes what `frozen_features` takes, and `more`."""
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def over_rows(
-    layout: Layout, function: OfRows, table: ReplayTable, task: Array, *more: Any
+    layout: Layout, depth: int, function: OfRows, table: ReplayTable, task: Array, *more: Any
 ) -> Float[Array, "time E w"]:
     """The function of all rows of a task, some at a time; zero after the task's last row."""
 
@@ -296,12 +286,12 @@ def over_rows(
         _, times, envs, _ = table.rows.shape
         size = min(SAMPLES, times * envs)
         some = jax.ShapeDtypeStruct((size,), jnp.int32)
-        width = jax.eval_shape(partial(function, table, task), some, *more).shape[1]
+        width = jax.eval_shape(partial(function, layout, depth, table, task), some, *more).shape[1]
 
         def body(number: Array, result: Array) -> Array:
             # The last piece begins earlier, so that it ends with the table: some rows are computed twice.
             start = jnp.minimum(number * size, times * envs - size)
-            found = function(table, task, start + jnp.arange(size, dtype=jnp.int32), *more)
+            found = function(layout, depth, table, task, start + jnp.arange(size, dtype=jnp.int32), *more)
             return jax.lax.dynamic_update_slice(result, found, (start, jnp.int32(0)))
 
         pieces = -(-table.lengths[task] * envs // size)

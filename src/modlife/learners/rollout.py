@@ -67,9 +67,13 @@ def collect(
     """
     key_act, key_step = jax.random.split(key)
     noise = distributions.noise(env.graph.actions, (steps, actors.returns.shape[0]), key=key_act)
+    observe = jax.vmap(env.observe)
+
+    def value(states: Pytree) -> Float[Array, " E"]:
+        return network(policy, env.parts(observe(states))).value
 
     def act(actors: Actors, random: tuple[Float[Array, "E ..."], PRNGKey]) -> tuple[Actors, Rollout]:
-        observation = jax.vmap(env.observe)(actors.states)
+        observation = observe(actors.states)
         output = network(policy, env.parts(observation))
         policy_says = ACTOR(output)
         action = policy_says.sample(random[0])
@@ -77,28 +81,16 @@ def collect(
         outcome = stepped.outcomes
         returns = actors.returns + outcome.reward
         final = jnp.zeros_like(returns)
-        if final_values:
-            final = values_if(outcome.truncated, env, network, policy, stepped.reached)
-        seen = jax.vmap(env.observe)(stepped.reached) if reached else None
+        if final_values:  # computed only if an episode was cut off
+            cut = outcome.truncated
+            final = jax.lax.cond(cut.any(), lambda: jnp.where(cut, value(stepped.reached), 0.0), lambda: final)
+        seen = observe(stepped.reached) if reached else None
         log_prob = policy_says.log_prob(action)
         step = Rollout(observation, action, log_prob, output.value, final, seen, outcome, returns)
         return Actors(stepped.states, jnp.where(step.ended, 0.0, returns)), step
 
     actors, rollout = jax.lax.scan(act, actors, (noise, jax.random.split(key_step, steps)))
-    last = network(policy, env.parts(jax.vmap(env.observe)(actors.states))).value
-    return actors, rollout, last
-
-
-def values_if(
-    wanted: Bool[Array, " E"], env: Environment, network: Network, policy: Pytree, states: Pytree
-) -> Float[Array, " E"]:
-    """Values of states where wanted; computed only if any is."""
-
-    def compute() -> Float[Array, " E"]:
-        value = network(policy, env.parts(jax.vmap(env.observe)(states))).value
-        return jnp.where(wanted, value, 0.0)
-
-    return jax.lax.cond(wanted.any(), compute, lambda: jnp.zeros(wanted.shape))
+    return actors, rollout, value(actors.states)
 
 
 class Episodes(eqx.Module):

@@ -170,9 +170,8 @@ def run_phases(phases: Sequence[Phase], state: AgentState, tasks: Sequence[Task]
     """Runs phases to their end, from the one that the state is in; then the tasks have been met."""
     if not state.facts.phase:
         state = begun(phases[0], state)
-    names = [phase.name for phase in phases]
-    following = dict(zip(names, phases[1:], strict=False))
-    for phase in phases[names.index(state.facts.phase) :]:
+    left = phases[[phase.name for phase in phases].index(state.facts.phase) :]
+    for phase, after in zip(left, [*left[1:], None], strict=True):
         length, last = phase.length(state), ()
         for done, work, reports in phase.run(state):
             state = replace(state.noting(done=done), work=work)
@@ -181,7 +180,6 @@ def run_phases(phases: Sequence[Phase], state: AgentState, tasks: Sequence[Task]
             else:
                 last = (*last, *reports)  # told with what the end of the phase has to tell
         ended, more = phase.end(state)
-        after = following.get(phase.name)
         state = begun(after, ended) if after else finished(ended, tasks)
         yield Step(state, (*last, *more), phase.name, length, length)
 

@@ -19,16 +19,15 @@ from typing import Any
 import jax
 
 from modlife.domains.env import Environment, PRNGKey
-from modlife.learners.config import PPOConfig
 from modlife.learners.offline import Consolidator
 from modlife.learners.ppo import PPO
 from modlife.learners.replay import Packing
 from modlife.learners.replay_table import Layout
-from modlife.learners.sharding import Devices
+from modlife.learners.rollout import ACTOR
 from modlife.lifelong.agent import AgentState, Phase, Reports
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.consolidate import Consolidate
-from modlife.lifelong.evaluation import Judge, wrong_structures
+from modlife.lifelong.evaluation import Judge, wrong_chains
 from modlife.lifelong.explore import Explore, Exploring, begin_chain, update_count
 from modlife.lifelong.reports import Chosen, Evaluated
 from modlife.lifelong.search import ChooseStructure
@@ -46,7 +45,8 @@ class Compositional:
 
     env: Environment
     network: Modular
-    ppo_config: PPOConfig
+    ppo: PPO
+    """On one chain of modules."""
     offline: Any
     """The config of its consolidator."""
     search: Any
@@ -55,7 +55,6 @@ class Compositional:
     steps: int
     episodes: int
     """Episodes of its evaluations of a task before and after the online phase."""
-    devices: int = 1
     together: bool = False
 
     def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
@@ -64,10 +63,7 @@ class Compositional:
         key_structure, key_online, key_offline = jax.random.split(key, 3)
         key_search, key_zero_shot, key_start = jax.random.split(key_structure, 3)
         key_learn, key_evaluate = jax.random.split(key_online)
-        search = SEARCHES.of(self.search) if self.search else None
-
-        def known(state: AgentState) -> Chosen | None:
-            return self.known(state, task)
+        search = resolve(SEARCHES.of(self.search).build)(self.search) if self.search else None
 
         def start(state: AgentState) -> Any:
             return begin_chain(self.ppo, state.params.pick(state.structures[-1]), task, key=key_start)
@@ -78,13 +74,8 @@ class Compositional:
             return replace(kept, params=self.adopt(state, work.learner.params)), (Evaluated("online", alone),)
 
         explore = Explore(self.ppo, self.steps, start, finish, key_learn, self.times)
-        return (
-            ChooseStructure(
-                task, self.judge, known, search and resolve(search.build)(self.search), key_search, key_zero_shot
-            ),
-            explore,
-            Consolidate(self.layout, self.consolidator, key_offline),
-        )
+        choose = ChooseStructure(task, self.judge, self.known, search, key_search, key_zero_shot)
+        return choose, explore, Consolidate(self.layout, self.consolidator, key_offline)
 
     def known(self, state: AgentState, task: Task) -> Chosen | None:
         """The structure of a new task where it needs no search: given, or fresh modules while there are any."""
@@ -104,14 +95,9 @@ class Compositional:
     # What the phases are made of
 
     @property
-    def ppo(self) -> PPO:
-        """PPO on one chain of modules."""
-        return PPO(self.env, OnePolicy(self.network), self.ppo_config, self.devices, keeps_reached=self.keeps_finals)
-
-    @property
     def judge(self) -> Judge:
         """Evaluates as PPO acts."""
-        return Judge(self.env, self.network, Rule("actor"), self.episodes)
+        return Judge(self.env, self.network, ACTOR, self.episodes)
 
     @property
     def acting(self) -> Rule:
@@ -119,25 +105,19 @@ class Compositional:
         return resolve(CONSOLIDATORS.of(self.offline).acting)(self.offline)
 
     @property
-    def keeps_finals(self) -> bool:
-        """Whether replay tells what time limits cut off."""
-        asks = CONSOLIDATORS.of(self.offline).keeps_finals
-        return bool(asks and resolve(asks)(self.offline))
-
-    @property
     def times(self) -> int:
         """Time steps that replay keeps of a task."""
-        most = update_count(self.ppo, self.steps) * self.ppo_config.batch
-        return max(1, min(self.replay_size, most) // self.ppo_config.envs)
+        config = self.ppo.config
+        return max(1, min(self.replay_size, update_count(self.ppo, self.steps) * config.batch) // config.envs)
 
     def layout(self, room: int) -> Layout:
         """Tables of replay with room for so many tasks."""
-        devices = Devices(self.devices)
-        return Layout(self.env, self.network, room, self.times, self.ppo_config.envs, self.keeps_finals, devices)
+        envs, finals = self.ppo.config.envs, self.ppo.keeps_reached
+        return Layout(self.env, self.network, room, self.times, envs, finals, self.ppo.share)
 
     def consolidator(self, layout: Layout) -> Consolidator:
         """How to learn offline."""
-        return resolve(CONSOLIDATORS.of(self.offline).build)(layout, self.offline, self.ppo_config.discount)
+        return resolve(CONSOLIDATORS.of(self.offline).build)(layout, self.offline, self.ppo.config.discount)
 
     # What it knows
 
@@ -157,7 +137,7 @@ class Compositional:
             return "structures"
         if not 0 <= facts.spent < self.steps or (facts.spent and facts.phase not in ("online", "offline")):
             return "spent"
-        width = (self.ppo_config.envs, Packing.of(self.env).words)
+        width = (self.ppo.config.envs, Packing.of(self.env).words)
         rows = range(2, self.layout(1).extent[0] + 1)
         fits = [one.rows.shape[1:] == width and len(one.rows) in rows for one in state.memory]
         times = [1 <= one.times <= min(self.times, len(one.rows) - 1) for one in state.memory]
@@ -195,7 +175,7 @@ class Compositional:
         """With each other module of the factor."""
         structure = self.structure(state, task)
         assert structure is not None
-        return [state.params.pick(wrong) for wrong in wrong_structures(structure, factor, self.network.sizes[factor])]
+        return wrong_chains(state.params, structure, factor)
 
     def about(self, state: AgentState, tasks: Sequence[Task]) -> dict[str, Any]:
         """Structures: those it uses, and those that the modules' first components suggest."""
@@ -216,22 +196,21 @@ def module_components(state: AgentState) -> dict[tuple[int, int], str]:
 
 def told(plan: Plan) -> Compositional:
     """The agent that is told structures: a module for each component."""
-    settings, graph = plan.settings, plan.env.graph
-    return compositional(plan, graph.shape, settings.offline, None)
+    return compositional(plan, plan.env.graph.shape, search=None)
 
 
 def searching(plan: Plan) -> Compositional:
     """The agent that searches for structures."""
-    settings, graph = plan.settings, plan.env.graph
-    return compositional(plan, (settings.module_count(graph),) * len(graph.factors), settings.offline, settings.search)
+    graph, settings = plan.env.graph, plan.settings
+    return compositional(plan, (settings.module_count(graph),) * len(graph.factors), search=settings.search)
 
 
-def compositional(plan: Plan, sizes: tuple[int, ...], offline: Any, search: Any) -> Compositional:
+def compositional(plan: Plan, sizes: tuple[int, ...], *, search: Any) -> Compositional:
     """Either."""
-    network = Modular.with_q(plan.env.graph, sizes, plan.modules)
-    settings = plan.settings
-    agent = Compositional(
-        plan.env, network, settings.ppo, offline, search, settings.replay_size, plan.steps, plan.episodes, plan.devices
-    )
+    env, settings = plan.env, plan.settings
+    network, asks = Modular.with_q(env.graph, sizes, plan.modules), CONSOLIDATORS.of(settings.offline).keeps_finals
+    keeps_finals = bool(asks and resolve(asks)(settings.offline))
+    ppo = PPO(env, OnePolicy(network), settings.ppo, plan.devices, keeps_reached=keeps_finals)
+    agent = Compositional(env, network, ppo, settings.offline, search, settings.replay_size, plan.steps, plan.episodes)
     agent.consolidator(agent.layout(1))  # says at once what cannot be learnt so
     return agent

@@ -1,6 +1,6 @@
 """The offline phase: what was explored is folded into the bank, over every task that shares a module with this one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -8,18 +8,16 @@ import jax
 
 from modlife.domains.env import PRNGKey
 from modlife.learners.offline import Consolidator
+from modlife.learners.replay import Replay
 from modlife.learners.replay_table import Layout, Lesson, room_for
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.reports import Consolidated
-from modlife.types import Pytree
+from modlife.types import Pytree, Structure
 
 
 @dataclass(frozen=True)
 class Consolidate:
-    """Gradient steps on the replay of all tasks concerned; only the modules of the task in hand move.
-
-    The bank changes when the phase ends.
-    """
+    """Gradient steps on the replay of all tasks concerned, for the task's own modules; the bank changes at the end."""
 
     layout: Callable[[int], Layout]
     """The layout of a table with room for so many tasks."""
@@ -27,16 +25,9 @@ class Consolidate:
     key: PRNGKey
     name: str = "offline"
 
-    def lessons(self, state: AgentState) -> list[Lesson]:
-        """The tasks that share a module with the one in hand, which is the last; and which of theirs are shared."""
-        current = state.structures[-1]
-        shared = [tuple(a == b for a, b in zip(one, current, strict=True)) for one in state.structures]
-        everything = zip(state.structures, shared, state.memory, strict=True)
-        return [Lesson(*one) for one in everything if any(one[1])]
-
     def consolidator(self, state: AgentState) -> Consolidator:
         """The learner for as many tasks as are concerned."""
-        return self.learner(self.layout(room_for(len(self.lessons(state)))))
+        return self.learner(self.layout(room_for(len(lessons_of(state.structures, state.memory)))))
 
     def begin(self, state: AgentState) -> Pytree:
         """A learner of the modules of the task in hand."""
@@ -48,7 +39,7 @@ class Consolidate:
 
     def run(self, state: AgentState) -> Iterator[tuple[int, Pytree, Reports]]:
         """All gradient steps, with a report per epoch."""
-        learner, lessons, done = self.consolidator(state), self.lessons(state), state.facts.done
+        learner, lessons, done = self.consolidator(state), lessons_of(state.structures, state.memory), state.facts.done
         if learner.steps == 0:
             return
         layout = self.layout(room_for(len(lessons)))
@@ -65,3 +56,9 @@ class Consolidate:
         """The bank with the task's modules as they are now."""
         own = self.consolidator(state).modules(state.work)
         return eqx.tree_at(lambda s: s.params, state, state.params.place(state.structures[-1], own)), ()
+
+
+def lessons_of(structures: Sequence[Structure], memory: Sequence[Replay]) -> list[Lesson]:
+    """The tasks that share a module with the last one, itself included; and which of theirs are shared."""
+    shared = [tuple(a == b for a, b in zip(one, structures[-1], strict=True)) for one in structures]
+    return [Lesson(*one) for one in zip(structures, shared, memory, strict=True) if any(one[1])]

@@ -13,6 +13,7 @@ from modlife.domains.env import Environment, PRNGKey, at_once
 from modlife.learners.rollout import Episodes, Playing, begin_episodes, play
 from modlife.pauses import pause
 from modlife.policies.acting import Rule
+from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import Network
 from modlife.types import Pytree, Structure, Task
 
@@ -30,16 +31,6 @@ class Evaluation:
     returns: Float[np.ndarray, "N episode"]
     success: Bool[np.ndarray, "N episode"]
     length: Int[np.ndarray, "N episode"]
-
-    @property
-    def mean_return(self) -> Float[np.ndarray, " N"]:
-        """Mean return of each task."""
-        return self.returns.mean(axis=1)
-
-    @property
-    def standard_error(self) -> Float[np.ndarray, " N"]:
-        """Standard error of each task's mean return."""
-        return self.returns.std(axis=1, ddof=1) / np.sqrt(self.returns.shape[1])
 
 
 OUTCOMES = ("returns", "success", "length")
@@ -68,26 +59,16 @@ class Judge:
 
     def group(self, tasks: Sequence[Task], policies: Sequence[Pytree], *, key: PRNGKey) -> Evaluation:
         """Episodes that fit into memory."""
-        count, place = padding(len(tasks))
-        keys = jax.random.split(key, len(place))
-        pieces = [
-            self.chunk([tasks[n] for n in here], [policies[n] for n in here], keys[start : start + CHUNK])
-            for start in range(0, len(place), CHUNK)
-            for here in [place[start : start + CHUNK]]
-        ]
-        result = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves])[:count], *pieces)
+        places = [n % len(tasks) for n in range(-(-len(tasks) // CHUNK) * CHUNK)]  # padding repeats tasks
+        indices = jnp.array([self.env.graph.indices(tasks[n]) for n in places])
+        keys = jax.random.split(key, len(places))
+        pieces = []
+        for start in range(0, len(places), CHUNK):
+            here = slice(start, start + CHUNK)
+            together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(policies[n] for n in places[here]))
+            pieces.append(evaluate_chunk(self, together, indices[here], keys[here]))
+        result = jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(tasks)], *pieces)
         return Evaluation(tuple(tasks), result.returns, result.success, result.length)
-
-    def chunk(self, tasks: Sequence[Task], policies: Sequence[Pytree], keys: Array) -> Episodes:
-        """Some tasks in one compiled call."""
-        indices = jnp.array([self.env.graph.indices(task) for task in tasks])
-        together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies)
-        return evaluate_chunk(self, together, indices, keys)
-
-
-def padding(count: int) -> tuple[int, list[int]]:
-    """Places of tasks in whole chunks: padding repeats tasks, and what they give is dropped."""
-    return count, [n % count for n in range(-(-count // CHUNK) * CHUNK)]
 
 
 def evaluate_chunk(judge: Judge, policies: Pytree, tasks: Int[Array, "N F"], keys: Array) -> Episodes:
@@ -128,8 +109,7 @@ def play_chunk(
     return after, after.alive.any()
 
 
-def wrong_structures(structure: Structure, factor: int, modules: int) -> list[Structure]:
-    """The structures that differ from this one in one factor only: all its other modules there."""
-    return [
-        (*structure[:factor], other, *structure[factor + 1 :]) for other in range(modules) if other != structure[factor]
-    ]
+def wrong_chains(bank: Bank, structure: Structure, factor: int) -> list[Chain]:
+    """The chains whose structures differ from this one in one factor only: all its other modules there."""
+    others = [other for other in range(bank.sizes[factor]) if other != structure[factor]]
+    return [bank.pick((*structure[:factor], other, *structure[factor + 1 :])) for other in others]

@@ -92,17 +92,13 @@ class Explore:
         first = max(0, self.kept_updates - updates)  # a short phase does not fill all of the room
         after = observe_all(env, jax.tree.map(lambda leaf: leaf[0], work.learner.actors.states))
         last = np.asarray(packing.seen(env, after))
-        rows, reached = (self.of_time(one[first:]) for one in (work.kept.rows, work.kept.reached))
+        pieces = [np.asarray(one[first:]) for one in (work.kept.rows, work.kept.reached)]
+        rows, reached = (one.reshape(-1, *one.shape[2:])[-self.times :] for one in pieces)
         if not self.ppo.keeps_reached:
             return Replay(np.concatenate([rows, last[None]]), len(rows))
         flat = jnp.asarray(rows.reshape(-1, packing.words))
         truncated = np.asarray(packing.unpack(flat).truncated).reshape(rows.shape[:2])
         return with_finals(rows, last, reached, truncated)
-
-    def of_time(self, pieces: Array) -> UInt32[np.ndarray, "time E W"]:
-        """The last time steps of consecutive pieces."""
-        rows = np.asarray(pieces)
-        return rows.reshape(-1, *rows.shape[2:])[-self.times :]
 
 
 observe_all = jax.jit(lambda env, states: jax.vmap(env.observe)(states), static_argnums=0)

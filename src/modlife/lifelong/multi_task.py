@@ -7,43 +7,22 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from modlife.domains.env import Environment, PRNGKey
-from modlife.learners.config import PPOConfig
+from modlife.domains.env import PRNGKey
 from modlife.learners.ppo import PPO
 from modlife.lifelong.agent import AgentState, Phase, Reports
 from modlife.lifelong.agents import Plan
-from modlife.lifelong.evaluation import wrong_structures
+from modlife.lifelong.evaluation import wrong_chains
 from modlife.lifelong.explore import Explore, Exploring
-from modlife.lifelong.single_task import nothing_but_params
-from modlife.policies.acting import Rule
+from modlife.lifelong.single_task import OnlineAgent
 from modlife.policies.modular import Modular, Monolithic
 from modlife.types import Pytree, Task
 
 
 @dataclass(frozen=True)
-class MultiTask:
+class MultiTask(OnlineAgent):
     """PPO on the mean loss of all tasks. The network makes the difference: modular, chained or monolithic."""
 
-    env: Environment
-    network: Modular | Monolithic
-    ppo_config: PPOConfig
-    steps: int
-    devices: int = 1
     together: bool = True
-
-    @property
-    def acting(self) -> Rule:
-        """As PPO acts."""
-        return Rule("actor")
-
-    @property
-    def ppo(self) -> PPO:
-        """PPO over all tasks of a stage."""
-        return PPO(self.env, self.network, self.ppo_config, self.devices)
-
-    def init(self, *, key: PRNGKey) -> AgentState:
-        """A fresh network."""
-        return AgentState(self.network.init(key=key))
 
     def grow(self, state: AgentState, *, key: PRNGKey) -> AgentState:
         """Nothing in it depends on how many tasks there will be."""
@@ -62,24 +41,14 @@ class MultiTask:
 
         return (Explore(self.ppo, self.steps, start, finish, key_learn),)
 
-    def problem(self, state: AgentState) -> str | None:
-        """It has no structures of its own, searches nothing and keeps no replay."""
-        return nothing_but_params(state)
-
     def policy(self, state: AgentState, task: Task) -> Pytree | None:
         """Module i of a factor belongs to component i, for tasks learnt and for unseen combinations alike."""
         return self.network.pick(state.params, jnp.array(self.env.graph.indices(task)))
 
     def wrong_policies(self, state: AgentState, task: Task, factor: int) -> Sequence[Pytree]:
         """With each other module of the factor, where there are modules."""
-        if not isinstance(self.network, Modular):
-            return ()
-        structure, modules = self.env.graph.indices(task), self.network.sizes[factor]
-        return [state.params.pick(wrong) for wrong in wrong_structures(structure, factor, modules)]
-
-    def about(self, state: AgentState, tasks: Sequence[Task]) -> dict[str, Any]:
-        """Nothing else."""
-        return {}
+        modular = isinstance(self.network, Modular)
+        return wrong_chains(state.params, self.env.graph.indices(task), factor) if modular else ()
 
 
 def modular(plan: Plan) -> MultiTask:
@@ -99,4 +68,4 @@ def monolithic(plan: Plan) -> MultiTask:
 
 def of(plan: Plan, network: Modular | Monolithic) -> MultiTask:
     """MTL with a network."""
-    return MultiTask(plan.env, network, plan.settings.ppo, plan.steps, plan.devices)
+    return MultiTask(plan.env, network, PPO(plan.env, network, plan.settings.ppo, plan.devices), plan.steps)

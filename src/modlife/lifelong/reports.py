@@ -106,12 +106,13 @@ class Consolidated:
 
 def evaluation_record(evaluation: Evaluation) -> dict[str, Any]:
     """An evaluation for a JSON line."""
+    returns = evaluation.returns
     return {
         "tasks": [str(task) for task in evaluation.tasks],
-        "episodes": evaluation.returns.shape[1],
-        "mean_return": round(float(evaluation.returns.mean()), 4),
-        "return": rounded(evaluation.mean_return),
-        "standard_error": rounded(evaluation.standard_error),
+        "episodes": returns.shape[1],
+        "mean_return": round(float(returns.mean()), 4),
+        "return": rounded(returns.mean(axis=1)),
+        "standard_error": rounded(returns.std(axis=1, ddof=1) / np.sqrt(returns.shape[1])),
         "success": rounded(evaluation.success.mean(axis=1)),
         "length": rounded(evaluation.length.mean(axis=1)),
     }

@@ -5,8 +5,8 @@ A search is a phase like any other: it goes in steps, tells how far it has come,
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -41,10 +41,7 @@ class Trial:
         return self.bank.sizes
 
     def episodes(self, structures: Sequence[Structure], *, key: PRNGKey) -> Episodes:
-        """Whole episodes with each structure, [structure, episode].
-
-        All structures meet the same layouts with the same luck in drawing actions: they differ by what they are only.
-        """
+        """Episodes with each structure, [structure, episode]; all meet the same layouts, with the same luck."""
         indices = self.judge.env.graph.indices(self.task)
         policies = jax.vmap(self.bank.pick)(jnp.array(structures))
         tasks, keys = jnp.tile(jnp.array(indices), (len(structures), 1)), jnp.repeat(key[None], len(structures))
@@ -134,40 +131,34 @@ class ChooseStructure:
     task: Task
     judge: Judge
     """Evaluates as PPO acts."""
-    known: Callable[[AgentState], Chosen | None]
+    known: Callable[[AgentState, Task], Chosen | None]
     """The structure, where it needs no search."""
-    search: Search | None
+    search: Any
+    """A `Search`, asked where the structure is not known."""
     key_search: PRNGKey
     key_evaluate: PRNGKey
     name: str = "structure"
 
     def begin(self, state: AgentState) -> Pytree:
         """What the search knows; nothing where there is none."""
-        return () if self.known(state) else self.searching.init(state.params.sizes)
+        return () if self.known(state, self.task) else self.search.init(state.params.sizes)
 
     def length(self, state: AgentState) -> int:
         """Steps of the search."""
-        return 0 if self.known(state) else self.searching.length(state.params.sizes)
+        return 0 if self.known(state, self.task) else self.search.length(state.params.sizes)
 
     def run(self, state: AgentState) -> Iterator[tuple[int, Pytree, Reports]]:
         """Searches."""
-        if self.known(state):
+        if self.known(state, self.task):
             return
-        judge = Judge(self.judge.env, self.judge.network, self.judge.rule, self.searching.episodes)
-        trial = Trial(judge, state.params, self.task)
-        for done, found in self.searching.run(trial, state.work, done=state.facts.done, key=self.key_search):
+        trial = Trial(replace(self.judge, episodes=self.search.episodes), state.params, self.task)
+        for done, found in self.search.run(trial, state.work, done=state.facts.done, key=self.key_search):
             yield done, found, ()
 
     def end(self, state: AgentState) -> tuple[AgentState, Reports]:
         """The structure is settled."""
-        chosen = self.known(state) or self.searching.choice(state.params.sizes, state.work)
+        chosen = self.known(state, self.task) or self.search.choice(state.params.sizes, state.work)
         policy = state.params.pick(chosen.structure)
         zero_shot = self.judge.evaluate([self.task], [policy], key=self.key_evaluate)
         state = state.noting(structures=(*state.structures, chosen.structure), spent=chosen.steps)
         return state, (chosen, Evaluated("zero-shot", zero_shot))
-
-    @property
-    def searching(self) -> Search:
-        """The search, which there is where a structure is not known."""
-        assert self.search is not None
-        return self.search

@@ -15,15 +15,14 @@ from modlife.registry import Table
 
 
 class Settings(Protocol):
-    """What a life's config knows of an agent's settings."""
+    """What a life's config knows of an agent's settings; what stands here will do for most."""
 
     def first_tasks(self, graph: ProblemGraph) -> int | None:
         """How many first tasks should share no component, in the paper's order; None for as many as can."""
-        ...
+        return None
 
     def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
         """Says what is wrong in a life of so many tasks with so many steps each."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -93,22 +92,15 @@ CONSOLIDATORS = Table(
 
 
 @dataclass(frozen=True)
-class Online:
+class Online(Settings):
     """Settings of agents that only learn online."""
 
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """How to learn online."""
 
-    def first_tasks(self, graph: ProblemGraph) -> int | None:
-        """As many as can."""
-        return None
-
-    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
-        """Nothing can be wrong."""
-
 
 @dataclass(frozen=True)
-class Told:
+class Told(Settings):
     """Settings of the lifelong agent that is told the structure of every task."""
 
     replay_size: int = 100_000
@@ -121,16 +113,9 @@ class Told:
     def __post_init__(self) -> None:
         check_at_least(self, 1, "replay_size")
 
-    def first_tasks(self, graph: ProblemGraph) -> int | None:
-        """As many as can."""
-        return None
-
-    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
-        """Nothing can be wrong."""
-
 
 @dataclass(frozen=True)
-class Searching:
+class Searching(Settings):
     """Settings of the lifelong agent that searches for structures."""
 
     modules: int | None = None

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from modlife.errors import InputError
 from modlife.policies.distributions import Categorical, Distribution, Gaussian, likely, log_softmax
-from modlife.policies.modular import AnyOutput, GaussianOutput, Output
+from modlife.policies.modular import AnyOutput, Output
 from modlife.types import Acting
 
 LogProbs = Float[Array, "A B"]
@@ -44,7 +44,7 @@ class Rule:
             return Categorical(self.log_probs(output))
         if self.needs_q:
             raise InputError(f"Acting by '{self.name}' takes a value per action; real-valued actions have none.")
-        return without_spread(output)
+        return Gaussian(output.mean, jnp.full_like(output.log_std, -math.inf))
 
     def log_probs(self, output: Output) -> LogProbs:
         """Log-probabilities of a few actions; minus infinity where one is never taken."""
@@ -59,11 +59,6 @@ class Rule:
 def only_best(scores: LogProbs) -> LogProbs:
     """All probability on the first largest score."""
     return jnp.log(jax.nn.one_hot(jnp.argmax(scores, axis=0), scores.shape[0], axis=0))
-
-
-def without_spread(output: GaussianOutput) -> Gaussian:
-    """The actor's mean."""
-    return Gaussian(output.mean, jnp.full_like(output.log_std, -math.inf))
 
 
 BY_VALUE: dict[str, tuple[int, Callable[[LogProbs], LogProbs]]] = {

@@ -5,6 +5,7 @@ are exactly zero outside the picked modules.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -27,7 +28,8 @@ class Bank(eqx.Module):
     @staticmethod
     def of(modules: Sequence[Sequence[eqx.Module]]) -> "Bank":
         """A bank of these modules, for each factor some of one shape."""
-        return Bank(tuple(stacked(same) for same in modules))
+        stack = partial(jax.tree.map, lambda *leaves: jnp.asarray(np.stack(leaves)))
+        return Bank(tuple(stack(*same) for same in modules))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -48,13 +50,7 @@ class Bank(eqx.Module):
 
     def joined(self, more: "Bank") -> "Bank":
         """The bank with further modules behind those of each factor."""
-        join = jax.tree.map(lambda one, other: jnp.concatenate([one, other]), self.factors, more.factors)
-        return Bank(join)
-
-
-def stacked(modules: Sequence[eqx.Module]) -> eqx.Module:
-    """Modules of one shape as one, with a leading axis."""
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *modules)
+        return Bank(jax.tree.map(lambda one, other: jnp.concatenate([one, other]), self.factors, more.factors))
 
 
 @jax.jit

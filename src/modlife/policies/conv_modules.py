@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from modlife.domains.env import Choice, Part
 from modlife.domains.graph import ProblemGraph
 from modlife.policies.layers import Conv2x2, Head, Linear
-from modlife.policies.modular import Output, dense, view_of, view_size
+from modlife.policies.modular import Modules, Output, dense, view_size
 
 SHALLOW, DEEP = 16, 32
 """Channels after a shallow and a deep encoder."""
@@ -23,7 +23,7 @@ CORNERS = 4
 
 
 @dataclass(frozen=True)
-class ConvModules:
+class ConvModules(Modules):
     """Each module encodes its own channels and joins them with what came before; the last has actor and critic."""
 
     def module(self, graph: ProblemGraph, depth: int, *, critic: int, rng: np.random.Generator) -> eqx.Module:
@@ -43,17 +43,13 @@ class ConvModules:
         """The last module with heads that take a descriptor too."""
         return Last(last.encoder, *heads(last.actor.hidden.weight.shape[1] + width, graph, critic, rng))
 
-    def view(self, graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part | None:
-        """The factor's own channels."""
-        return view_of(graph, depth, parts)
-
     def width(self, graph: ProblemGraph, depth: int) -> int:
         """16 channels of 2 x 2 after the first module, 32 numbers after any other."""
         return (0, SHALLOW * CORNERS, DEEP)[min(depth, 2)]
 
 
 @dataclass(frozen=True)
-class ChainedConvModules:
+class ChainedConvModules(ConvModules):
     """Modules without views of their own: the first sees the whole state, each other only the one before it.
 
     The ablation "MTL Chain" (Appendix E), for three factors as the paper has them.
@@ -65,19 +61,11 @@ class ChainedConvModules:
             return First(Shallow.init(sum(part.shape[0] for part in graph.state), rng=rng))
         if depth == 1:
             return ChainedSecond(Conv2x2.init(SHALLOW, DEEP, rng=rng))
-        return ChainedLast(*heads(DEEP, graph, critic, rng))
-
-    def told(self, last: Any, graph: ProblemGraph, width: int, *, critic: int, rng: np.random.Generator) -> eqx.Module:
-        """The last module with heads that take a descriptor too."""
-        return ChainedLast(*heads(DEEP + width, graph, critic, rng))
+        return Last(None, *heads(DEEP, graph, critic, rng))
 
     def view(self, graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part | None:
         """All channels for the first factor, nothing for the others."""
         return jnp.concatenate([dense(parts[part.name]) for part in graph.state]) if depth == 0 else None
-
-    def width(self, graph: ProblemGraph, depth: int) -> int:
-        """As with modules that have views."""
-        return ConvModules().width(graph, depth)
 
 
 def heads(size_in: int, graph: ProblemGraph, critic: int, rng: np.random.Generator) -> tuple[Head, Head]:
@@ -154,17 +142,18 @@ class Later(eqx.Module):
 class Last(eqx.Module):
     """The module of the last factor: its view, encoded, joined with what came before, to actor and critic."""
 
-    encoder: Deep
+    encoder: Deep | None
+    """None with chained input."""
     actor: Head
     critic: Head
 
     def __call__(
-        self, view: Part, before: Float[Array, "..."] | None, descriptor: Float[Array, "D B"] | None = None
+        self, view: Part | None, before: Float[Array, "..."] | None, descriptor: Float[Array, "D B"] | None = None
     ) -> Output:
         """Applies it to a batch; a descriptor joins the input of both heads."""
-        encoded = encode(self.encoder, view)
-        parts = [encoded] if before is None else [before.reshape(-1, encoded.shape[-1]), encoded]
-        joined = jnp.concatenate(parts if descriptor is None else [*parts, descriptor])
+        flat = None if before is None else before.reshape(-1, before.shape[-1])
+        encoded = None if self.encoder is None or view is None else encode(self.encoder, view)
+        joined = jnp.concatenate([part for part in (flat, encoded, descriptor) if part is not None])
         return Output(self.actor(joined), self.critic(joined))
 
 
@@ -176,21 +165,6 @@ class ChainedSecond(eqx.Module):
     def __call__(self, view: None, before: Float[Array, "16 2 2 B"]) -> Float[Array, "32 B"]:
         """Applies it to a batch."""
         return nn.relu(self.join(before)).reshape(DEEP, -1)
-
-
-class ChainedLast(eqx.Module):
-    """Chained input: actor and critic on nothing but what came before."""
-
-    actor: Head
-    critic: Head
-
-    def __call__(
-        self, view: None, before: Float[Array, "..."], descriptor: Float[Array, "D B"] | None = None
-    ) -> Output:
-        """Applies it to a batch; a descriptor joins the input of both heads."""
-        flat = before.reshape(-1, before.shape[-1])
-        joined = flat if descriptor is None else jnp.concatenate([flat, descriptor])
-        return Output(self.actor(joined), self.critic(joined))
 
 
 def encode(encoder: Deep, view: Part) -> Float[Array, "32 B"]:

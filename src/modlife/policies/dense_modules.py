@@ -1,6 +1,5 @@
 """Modules for states that are vectors: dense layers with tanh. For actions of either kind."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +11,11 @@ from jaxtyping import Array, Float
 from modlife.domains.env import Part
 from modlife.domains.graph import Discrete, ProblemGraph
 from modlife.policies.layers import Head, Linear
-from modlife.policies.modular import AnyOutput, GaussianOutput, Output, dense, view_of, view_size
-
-ALL = slice(None)
+from modlife.policies.modular import AnyOutput, GaussianOutput, Modules, Output, dense, view_size
 
 
 @dataclass(frozen=True)
-class DenseModules:
+class DenseModules(Modules):
     """Each module joins its view with what came before; the last has actor and critic."""
 
     units: int = 64
@@ -28,7 +25,7 @@ class DenseModules:
 
     def module(self, graph: ProblemGraph, depth: int, *, critic: int, rng: np.random.Generator) -> eqx.Module:
         """A fresh module of the factor at this depth."""
-        joined = view_size(graph, depth, axes=ALL) + self.width(graph, depth)
+        joined = view_size(graph, depth, axes=slice(None)) + self.width(graph, depth)
         if depth < len(graph.factors) - 1:
             return DenseModule(Linear.init(joined, self.units, rng=rng))
         return self.last(joined, graph, critic, rng)
@@ -41,10 +38,6 @@ class DenseModules:
         """Fresh actor and critic."""
         actor, value = Head.init(joined, graph.actions.size, rng=rng), Head.init(joined, critic, rng=rng)
         return DenseLast(actor, value, None if isinstance(graph.actions, Discrete) else self.log_std)
-
-    def view(self, graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part | None:
-        """The factor's own parts of the state."""
-        return view_of(graph, depth, parts)
 
     def width(self, graph: ProblemGraph, depth: int) -> int:
         """The same after every module."""

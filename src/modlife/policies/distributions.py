@@ -1,10 +1,6 @@
-"""Distributions over actions, for a batch that is the last axis: what a policy samples from, in domains of either kind.
-
-A distribution has `sample`, `log_prob` and `entropy`; learners know nothing else of it.
-"""
+"""Distributions over actions, for a batch that is the last axis: what a policy samples from."""
 
 import math
-from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -13,23 +9,6 @@ from jaxtyping import Array, Bool, Float, Int, Integer
 
 from modlife.domains.env import PRNGKey
 from modlife.domains.graph import Continuous, Discrete
-
-
-@runtime_checkable
-class Distribution(Protocol):
-    """What learners know of how a policy acts."""
-
-    def sample(self, noise: Float[Array, "..."]) -> Any:
-        """An action for each sample, from `noise` of its own kind."""
-        ...
-
-    def log_prob(self, action: Any) -> Float[Array, " B"]:
-        """Log-probabilities, or log-densities, of actions."""
-        ...
-
-    def entropy(self) -> Float[Array, ""]:
-        """The mean entropy over the batch."""
-        ...
 
 
 class Categorical(eqx.Module):
@@ -70,6 +49,10 @@ class Gaussian(eqx.Module):
     def entropy(self) -> Float[Array, ""]:
         """Sum over the numbers of log std + ½ log 2πe, the same for every sample."""
         return (self.log_std + 0.5 * math.log(2 * math.pi * math.e)).sum()
+
+
+Distribution = Categorical | Gaussian
+"""Has `sample`, `log_prob` and `entropy`; learners know nothing else of it."""
 
 
 def noise(actions: Discrete | Continuous, shape: tuple[int, ...], *, key: PRNGKey) -> Float[Array, "..."]:

@@ -7,6 +7,7 @@ and applies to a batch of observations (`__call__`). What the modules are made o
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -92,8 +93,9 @@ class Modules(Protocol):
         ...
 
     def view(self, graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part | None:
-        """What the modules of a factor see."""
-        ...
+        """What the modules of a factor see: usually its parts of the state, one after the other."""
+        names = graph.factors[depth].sees
+        return parts[names[0]] if len(names) == 1 else jnp.concatenate([dense(parts[name]) for name in names])
 
     def width(self, graph: ProblemGraph, depth: int) -> int:
         """How many numbers per sample come out of the module before a depth; 0 before the first."""
@@ -118,12 +120,8 @@ class Modular:
 
     def init(self, *, key: PRNGKey) -> Bank:
         """A bank of fresh modules."""
-        rng = host_generator(key)
-        return Bank.of([[self.module(depth, rng=rng) for _ in range(n)] for depth, n in enumerate(self.sizes)])
-
-    def module(self, depth: int, *, rng: np.random.Generator) -> eqx.Module:
-        """A fresh module of the factor at this depth."""
-        return self.modules.module(self.graph, depth, critic=self.critic, rng=rng)
+        fresh = partial(self.modules.module, self.graph, critic=self.critic, rng=host_generator(key))
+        return Bank.of([[fresh(depth) for _ in range(size)] for depth, size in enumerate(self.sizes)])
 
     def pick(self, params: Bank, structure: Structure | Int[Array, " F"]) -> Chain:
         """The chain of modules that a structure stands for."""
@@ -186,16 +184,13 @@ class OnePolicy:
 
 @dataclass(frozen=True)
 class Monolithic:
-    """One network for all tasks: the modular chain with one module per factor, told the task by a descriptor.
-
-    The descriptor has a 1 for each component of the task and joins the input of the first dense layers.
-    """
+    """One network for all tasks: the modular chain with one module per factor, told the task by a descriptor."""
 
     graph: ProblemGraph
     critic: int
     modules: Modules
     descriptor: int = 16
-    """Width of the descriptor; the components fill its beginning. The paper's parameter counts have 16."""
+    """Width of the descriptor, with a 1 for each component of the task; the paper's parameter counts have 16."""
 
     def __post_init__(self) -> None:
         if self.descriptor < sum(self.graph.shape):
@@ -209,7 +204,8 @@ class Monolithic:
     def init(self, *, key: PRNGKey) -> Chain:
         """Fresh parameters: the chain's, with wider heads."""
         rng = host_generator(key)
-        *early, last = (self.chain.module(depth, rng=rng) for depth in range(len(self.graph.factors)))
+        fresh = partial(self.modules.module, self.graph, critic=self.critic, rng=rng)
+        *early, last = map(fresh, range(len(self.graph.factors)))
         return (*early, self.modules.told(last, self.graph, self.descriptor, critic=self.critic, rng=rng))
 
     def pick(self, params: Chain, structure: Structure | Int[Array, " F"]) -> tuple[Chain, Array]:
@@ -231,12 +227,6 @@ class Monolithic:
 def dense(view: Part) -> Float[Array, "..."]:
     """The view written out for each sample."""
     return view.values[..., view.index] if isinstance(view, Choice) else view
-
-
-def view_of(graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part:
-    """The parts of the state that a factor sees, one after the other."""
-    names = graph.factors[depth].sees
-    return parts[names[0]] if len(names) == 1 else jnp.concatenate([dense(parts[name]) for name in names])
 
 
 def view_size(graph: ProblemGraph, depth: int, *, axes: slice) -> int:

@@ -160,15 +160,10 @@ class Grid2D:
         )
         reward = jnp.where(reached, 1 - 0.9 * (time / self.world.horizon), 0.0)
         reward = jnp.where(eats, FOOD_REWARD, jnp.where(burnt, LAVA_REWARD, reward))
-        return after, self.outcome(reward, ended=reached | burnt, late=time >= self.world.horizon, success=reached)
-
-    def outcome(
-        self, reward: Float[Array, ""], *, ended: Bool[Array, ""], late: Bool[Array, ""], success: Bool[Array, ""]
-    ) -> Outcome:
-        """Reaching the horizon truncates, or terminates in the released variant."""
+        terminated, truncated = reached | burnt, time >= self.world.horizon
         if self.world.time_limit == "terminates":
-            return Outcome(reward, terminated=ended | late, truncated=jnp.zeros_like(late), success=success)
-        return Outcome(reward, terminated=ended, truncated=late, success=success)
+            terminated, truncated = terminated | truncated, jnp.zeros_like(truncated)
+        return after, Outcome(reward, terminated, truncated, success=reached)
 
     def observe(self, state: State) -> Observation:
         """The visible part of the view."""
@@ -183,10 +178,7 @@ class Grid2D:
         return jnp.asarray(visibility(self.world))[case, state.direction, state.y - 1, state.x - 1]
 
     def channels(self, observation: Observation) -> Float[Array, "7 7 7 *batch"]:
-        """The paper's seven channels, channel axis first.
-
-        Takes one observation, or a batch of them whose *last* axis is the batch (as the networks want it).
-        """
+        """The paper's seven channels, channel axis first, of an observation or of a batch, which is the *last* axis."""
         agent = self.agent_planes()[..., observation.direction]
         return jnp.concatenate([self.static_planes(observation.cells), target_plane(observation.cells), agent])
 

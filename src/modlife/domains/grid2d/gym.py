@@ -9,7 +9,7 @@ as `size=10` or `colour_count=6`. A change of rules gets a new version.
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 import jax
@@ -21,10 +21,10 @@ from gymnasium.vector.utils import batch_space
 from jaxtyping import Array, Bool, Int, Int32, UInt8, UInt32
 
 from modlife.domains.env import Outcome
-from modlife.domains.grid2d import pictures
 from modlife.domains.grid2d.environment import Grid2D, State
+from modlife.domains.grid2d.pictures import GridPictures
 from modlife.domains.grid2d.world import VIEW, World
-from modlife.domains.gym import checked_options, checked_render_mode, draw_seed, generators
+from modlife.domains.gym import checked_render_mode, draw_seed, generators, world_and_task
 from modlife.domains.pictures import Picture
 from modlife.errors import InputError
 
@@ -32,33 +32,10 @@ Image = UInt8[Array, "7 7 7"]
 """The paper's observation, [i, j, channel]: i from left to right, j towards the agent."""
 
 
-class Functions(NamedTuple):
-    """The world's functions, compiled once per world and shared by its environments."""
-
-    env: Grid2D
-    reset: Any
-    step: Any
-    restart: Any
-
-
 @functools.cache
-def single(world: World) -> Functions:
-    """Functions for one environment."""
+def functions_of(world: World, *, batched: bool) -> tuple[Any, Any, Any]:
+    """Reset, step, and restart where an episode ended, each with the image that the agent sees; compiled once."""
     env = Grid2D(world)
-    one = functions_of(env)
-    return Functions(env, *(jax.jit(function) for function in one))
-
-
-@functools.cache
-def batched(world: World) -> Functions:
-    """Functions for a batch of environments."""
-    env = Grid2D(world)
-    reset, step, restart = functions_of(env)
-    return Functions(env, jax.jit(jax.vmap(reset, (None, 0))), jax.jit(jax.vmap(step)), jax.jit(jax.vmap(restart)))
-
-
-def functions_of(env: Grid2D):
-    """Reset, step, and restart where an episode ended; each with the image that the agent sees."""
 
     def image(state: State) -> Image:
         return jnp.moveaxis(env.channels(env.observe(state)), 0, -1).astype(jnp.uint8)
@@ -76,7 +53,9 @@ def functions_of(env: Grid2D):
         state = jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, state)
         return state, image(state)
 
-    return reset, step, restart
+    if batched:
+        reset, step, restart = jax.vmap(reset, (None, 0)), jax.vmap(step), jax.vmap(restart)
+    return jax.jit(reset), jax.jit(step), jax.jit(restart)
 
 
 class Grid2DEnv(gymnasium.Env[np.ndarray, np.int64]):
@@ -99,11 +78,10 @@ class Grid2DEnv(gymnasium.Env[np.ndarray, np.int64]):
         render_mode: str | None = None,
         **options: Any,
     ):
-        self.world = world_from(options)
-        self.task = task_from(self.world, static, target, dynamics)
+        self.world, self.task = world_and_task(World, options, static=static, target=target, dynamics=dynamics)
         self.render_mode = checked_render_mode(render_mode)
         self.observation_space, self.action_space = spaces_of(self.world)
-        self._functions = single(self.world)
+        self._reset, self._step, _ = functions_of(self.world, batched=False)
         self._state: State | None = None
 
     def reset(
@@ -111,7 +89,7 @@ class Grid2DEnv(gymnasium.Env[np.ndarray, np.int64]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """A new random layout."""
         super().reset(seed=seed)
-        self._state, image = self._functions.reset(jnp.array(self.task), draw_seed(self.np_random))
+        self._state, image = self._reset(jnp.array(self.task), draw_seed(self.np_random))
         return np.asarray(image), {}
 
     def step(self, action: int | np.int64) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -119,17 +97,16 @@ class Grid2DEnv(gymnasium.Env[np.ndarray, np.int64]):
         checked = np.asarray(action)
         if checked.shape != () or not self.action_space.contains(checked[()]):
             raise InputError(f"Action {action!r} is not one of the whole numbers 0 to {self.world.actions - 1}.")
-        self._state, image, outcome = self._functions.step(self._state, jnp.asarray(checked, jnp.int32))
-        reward, terminated, truncated, success = jax.device_get(
-            (outcome.reward, outcome.terminated, outcome.truncated, outcome.success)
-        )
-        return np.asarray(image), float(reward), bool(terminated), bool(truncated), {"success": bool(success)}
+        self._state, image, outcome = self._step(self._state, jnp.asarray(checked, jnp.int32))
+        outcome = jax.device_get(outcome)
+        info = {"success": bool(outcome.success)}
+        return np.asarray(image), float(outcome.reward), bool(outcome.terminated), bool(outcome.truncated), info
 
     def render(self) -> Picture | None:
         """The grid with the agent's field of view lit."""
         if self.render_mode is None or self._state is None:
             return None
-        return pictures.draw(self._functions.env, self._state)
+        return GridPictures(Grid2D(self.world)).draw(self._state)
 
 
 class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
@@ -152,13 +129,12 @@ class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         **options: Any,
     ):
         self.num_envs = num_envs
-        self.world = world_from(options)
-        self.task = task_from(self.world, static, target, dynamics)
+        self.world, self.task = world_and_task(World, options, static=static, target=target, dynamics=dynamics)
         self.render_mode = checked_render_mode(render_mode)
         self.single_observation_space, self.single_action_space = spaces_of(self.world)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._functions = batched(self.world)
+        self._reset, self._step, self._restart = functions_of(self.world, batched=True)
         self._generators: list[np.random.Generator] = []
         self._state: State | None = None
 
@@ -168,7 +144,7 @@ class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """New random layouts; a single seed s stands for s, s + 1, ..."""
         self._generators = generators(seed, self._generators, self.num_envs)
         drawn = np.array([draw_seed(generator) for generator in self._generators])
-        self._state, image = self._functions.reset(jnp.array(self.task), drawn)
+        self._state, image = self._reset(jnp.array(self.task), drawn)
         return np.array(image), {}
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -177,7 +153,7 @@ class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise InputError(
                 f"Actions must be {self.num_envs} whole numbers from 0 to {self.world.actions - 1}; got {actions!r}."
             )
-        self._state, image, outcome = self._functions.step(self._state, jnp.asarray(actions, jnp.int32))
+        self._state, image, outcome = self._step(self._state, jnp.asarray(actions, jnp.int32))
         outcome = jax.device_get(outcome)
         info: dict[str, Any] = {"success": outcome.success, "_success": np.ones(self.num_envs, bool)}
         ended = outcome.terminated | outcome.truncated
@@ -185,7 +161,7 @@ class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             info |= {"final_obs": np.array(image), "_final_obs": ended}
             drawn = np.zeros(self.num_envs, np.uint32)
             drawn[ended] = [draw_seed(self._generators[place]) for place in np.flatnonzero(ended)]
-            self._state, image = self._functions.restart(self._state, ended, drawn)
+            self._state, image = self._restart(self._state, ended, drawn)
         return np.array(image), outcome.reward.astype(np.float64), outcome.terminated, outcome.truncated, info
 
     def render(self) -> tuple[Picture, ...] | None:
@@ -193,18 +169,7 @@ class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         if self.render_mode is None or self._state is None:
             return None
         states = [jax.tree.map(lambda leaf, n=n: leaf[n], self._state) for n in range(self.num_envs)]
-        return tuple(pictures.draw(self._functions.env, state) for state in states)
-
-
-def world_from(options: dict[str, Any]) -> World:
-    """The world with these fields, or a sentence about the one that does not exist."""
-    return World(**checked_options(options, World, ["static", "target", "dynamics"]))
-
-
-def task_from(world: World, static: str, target: str, dynamics: int | str) -> tuple[int, ...]:
-    """Component indices of a task in the words of the domain."""
-    graph = world.graph
-    return graph.indices(graph.task({"static": static, "target": target, "dynamics": dynamics}))
+        return tuple(GridPictures(Grid2D(self.world)).draw(state) for state in states)
 
 
 def spaces_of(world: World) -> tuple[spaces.Box, spaces.Discrete]:

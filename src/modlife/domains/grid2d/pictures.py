@@ -32,9 +32,10 @@ class GridPictures:
     every: int = 1
     linger: int = 1
 
-    def draw(self, state: State, note: str) -> Picture:
-        """The grid and, below it, the task and a note."""
-        return draw(self.env, state, note=note)
+    def draw(self, state: State, note: str = "", *, tile: int = 32) -> Picture:
+        """The grid with so many pixels to a cell and, below it, the task and a note."""
+        task = " / ".join(self.env.graph.named(np.asarray(state.task).tolist()).components)
+        return captioned(draw_grid(self.env, state, tile=tile), task + note, size=max(10, tile // 2))
 
     def sheet(self, seed: int) -> Picture:
         """A first layout of every task."""
@@ -44,18 +45,7 @@ class GridPictures:
         states = jax.jit(jax.vmap(lambda task, key: env.reset(task, key=key)))(tasks, keys)
         each = [jax.tree.map(lambda leaf, n=n: leaf[n], states) for n in range(len(tasks))]
         columns = min(2 * env.world.dynamics_count, 16)
-        return contact_sheet([draw(env, state, tile=SHEET_TILE) for state in each], columns=columns)
-
-
-def draw(env: Grid2D, state: State, *, tile: int = 32, note: str = "") -> Picture:
-    """The grid with `tile` pixels to a cell and, below it, the task and a note."""
-    return captioned(draw_grid(env, state, tile=tile), caption(env, state) + note, size=max(10, tile // 2))
-
-
-def caption(env: Grid2D, state: State) -> str:
-    """The task of a state, in words."""
-    components = zip(env.graph.factors, np.asarray(state.task), strict=True)
-    return " / ".join(factor.components[index] for factor, index in components)
+        return contact_sheet([self.draw(state, tile=SHEET_TILE) for state in each], columns=columns)
 
 
 def draw_grid(env: Grid2D, state: State, *, tile: int) -> Picture:

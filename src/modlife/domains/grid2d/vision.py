@@ -34,10 +34,7 @@ def wall_case(world: World, column: Number, gap: Number, closed: Number) -> Numb
 
 @functools.cache
 def visibility(world: World) -> Bool[np.ndarray, "case 4 room room 7 7"]:
-    """Whether a view cell is visible, by wall case, direction, agent's y - 1 and agent's x - 1.
-
-    The agent's own cell counts as not visible: what it stands on is never shown.
-    """
+    """Whether a view cell is visible, by wall case, direction, agent's y - 1 and x - 1; the agent's own never is."""
     opaque = opaque_cells(world)
     direction, y, x = np.ix_(range(4), range(1, world.room + 1), range(1, world.room + 1))
     ahead_x, ahead_y = np.array([1, 0, -1, 0])[direction], np.array([0, 1, 0, -1])[direction]

@@ -1,7 +1,4 @@
-"""Which 2-D world: its parameters, the switches to the released code's behaviour, its problem graph.
-
-No JAX here, so that the command line can read it quickly.
-"""
+"""Which 2-D world: its parameters, the switches to the released code's behaviour, its problem graph. No JAX here."""
 
 import itertools
 from dataclasses import dataclass

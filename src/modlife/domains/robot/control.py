@@ -5,8 +5,8 @@ critically damped spring towards the goal, made uniform over joints by the mass 
 compensation (docs/details.md, 62). `control_numba` does the same without leaving compiled code.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -21,12 +21,15 @@ REACH = 0.05
 FINGER_SPEED = 0.25
 """Change of the fingers' command in one action, which goes from -1, open, to 1, closed."""
 
+Joints = Float[np.ndarray, f" {JOINTS}"]
+"""A number for each joint of the arm."""
+
 
 @dataclass(frozen=True)
 class Drive:
     """What the controller needs to know of a scene."""
 
-    torques: Float[np.ndarray, " 7"]
+    torques: Joints
     """Limits, in newton metres."""
     inertia: Int[np.ndarray, "7 7"]
     """Where the arm's part of the mass matrix stands in MuJoCo's sparse one."""
@@ -38,21 +41,8 @@ class Drive:
     """What each physics step of an action adds to the fingers' command."""
 
 
-@runtime_checkable
-class Advance(Protocol):
-    """Runs the physics of one action; returns the fingers' command at its end."""
-
-    def __call__(
-        self,
-        model: mujoco.MjModel,
-        data: mujoco.MjData,
-        drive: Drive,
-        goal: Float[np.ndarray, " 7"],
-        fingers: float,
-        closing: float,
-    ) -> float:
-        """`goal` is where the arm's joints shall go; `closing` is 1 to close the fingers, -1 to open, 0 to hold."""
-        ...
+Advance = Callable[[mujoco.MjModel, mujoco.MjData, Drive, Joints, float, float], float]
+"""Runs the physics of one action, as `advance` does."""
 
 
 def drive_of(model: mujoco.MjModel, finger_rates: Float[np.ndarray, " substeps"]) -> Drive:
@@ -75,14 +65,13 @@ def place(model: mujoco.MjModel, row: int, column: int) -> int:
 
 
 def advance(
-    model: mujoco.MjModel,
-    data: mujoco.MjData,
-    drive: Drive,
-    goal: Float[np.ndarray, " 7"],
-    fingers: float,
-    closing: float,
+    model: mujoco.MjModel, data: mujoco.MjData, drive: Drive, goal: Joints, fingers: float, closing: float
 ) -> float:
-    """The physics of one action in plain Python; sums are taken in the order in which `control_numba` takes them."""
+    """The physics of one action in plain Python; returns the fingers' command at its end.
+
+    `goal` is where the arm's joints shall go; `closing` is 1 to close the fingers, -1 to open, 0 to hold. Sums are
+    taken in the order in which `control_numba` takes them.
+    """
     for rate in drive.finger_rates.tolist():
         mujoco.mj_step1(model, data)
         fingers = min(max(fingers + rate * closing, -1.0), 1.0)

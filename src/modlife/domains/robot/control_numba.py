@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from jaxtyping import Float
 
-from modlife.domains.robot.control import DAMPING, STIFFNESS, Drive
+from modlife.domains.robot.control import DAMPING, STIFFNESS, Drive, Joints
 from modlife.domains.robot.engine import mujoco
 from modlife.domains.robot.world import JOINTS
 
@@ -65,12 +65,7 @@ def compiled() -> Callable[..., float]:
 
 
 def advance(
-    model: mujoco.MjModel,
-    data: mujoco.MjData,
-    drive: Drive,
-    goal: Float[np.ndarray, " 7"],
-    fingers: float,
-    closing: float,
+    model: mujoco.MjModel, data: mujoco.MjData, drive: Drive, goal: Joints, fingers: float, closing: float
 ) -> float:
     """The physics of one action, as `control.advance` runs it."""
     simulator = (model._address, data._address, data.qpos, data.qvel, data.M, data.qfrc_bias, data.ctrl)

@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Float
 
-from modlife.domains.gym import checked_options, checked_render_mode, generators
+from modlife.domains.gym import checked_render_mode, generators, world_and_task
 from modlife.domains.pictures import Picture
 from modlife.domains.robot.physics import Physics, Step
 from modlife.domains.robot.render import Camera
@@ -49,7 +49,8 @@ class RobotLiftEnv(gymnasium.Env[Any, np.ndarray]):
         render_mode: str | None = None,
         **options: Any,
     ):
-        self.world, self.task = task_from(robot, object, obstacle, options)
+        self.world, task = world_and_task(RobotWorld, options, robot=robot, object=object, obstacle=obstacle)
+        self.task = np.array(task)
         self.render_mode = checked_render_mode(render_mode)
         self.observation_space, self.action_space = spaces_of()
         self.physics = Physics(self.world)
@@ -64,7 +65,7 @@ class RobotLiftEnv(gymnasium.Env[Any, np.ndarray]):
         super().reset(seed=seed)
         self._now = self.physics.start(self.task[None], self.np_random.random((1, 3)))
         self._time, self._solved = 0, False
-        return first(by_part(self._now)), {}
+        return by_part(self._now.observation[0]), {}
 
     def step(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """50 ms. `info["success"]` tells whether the object is lifted, `info["solved"]` whether it ever was."""
@@ -79,7 +80,7 @@ class RobotLiftEnv(gymnasium.Env[Any, np.ndarray]):
         self._solved |= success
         info = {"success": success, "solved": self._solved}
         truncated = self._time >= self.world.horizon
-        return first(by_part(self._now)), float(self._now.reward[0]), False, truncated, info
+        return by_part(self._now.observation[0]), float(self._now.reward[0]), False, truncated, info
 
     def render(self) -> Picture | None:
         """The scene from beside the table, the goal shown as a shadow of the object."""
@@ -111,7 +112,7 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
         **options: Any,
     ):
         self.num_envs = num_envs
-        self.world, task = task_from(robot, object, obstacle, options)
+        self.world, task = world_and_task(RobotWorld, options, robot=robot, object=object, obstacle=obstacle)
         self.tasks = np.tile(task, (num_envs, 1))
         self.render_mode = checked_render_mode(render_mode)
         self.single_observation_space, self.single_action_space = spaces_of()
@@ -132,7 +133,7 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
         draws = np.concatenate([generator.random((1, 3)) for generator in self._generators])
         self._now = self.physics.start(self.tasks, draws)
         self._times[:], self._solved[:] = 0, False
-        return by_part(self._now), {}
+        return by_part(self._now.observation), {}
 
     def step(self, actions: np.ndarray) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """One action in each environment, and a new start where that ended an episode."""
@@ -143,16 +144,14 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
         self._solved |= now.success
         ended = self._times >= self.world.horizon
         info = masked(~ended, success=now.success, solved=self._solved)
-        seen = by_part(now)
         if ended.any():
             last = np.full(self.num_envs, None, object)
             for place in np.flatnonzero(ended):
-                last[place] = {name: part[place] for name, part in seen.items()}
+                last[place] = by_part(now.observation[place])
             final = masked(ended, success=now.success, solved=self._solved)
             info |= masked(ended, final_obs=last) | {"final_info": final, "_final_info": ended}
             self._restart(ended)
-            seen = by_part(self._now)
-        return seen, now.reward, np.zeros(self.num_envs, bool), ended, info
+        return by_part(self._now.observation), now.reward, np.zeros(self.num_envs, bool), ended, info
 
     def _restart(self, ended: np.ndarray) -> None:
         """Starts new episodes where the old ones ended."""
@@ -173,30 +172,18 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
         return tuple(self._camera.draw(row) for row in self._now.rows)
 
 
-def task_from(robot: str, lifted: str, obstacle: str, options: dict[str, Any]) -> tuple[RobotWorld, np.ndarray]:
-    """The world with these options, and the indices of a task in it."""
-    world = RobotWorld(**checked_options(options, RobotWorld, ["robot", "object", "obstacle"]))
-    graph = world.graph
-    return world, np.array(graph.indices(graph.task({"obstacle": obstacle, "object": lifted, "robot": robot})))
-
-
 def spaces_of() -> tuple[spaces.Dict, spaces.Box]:
     """Observation and action space."""
     seen: dict[str, spaces.Space] = {part.name: spaces.Box(-np.inf, np.inf, part.shape, np.float32) for part in SEEN}
     return spaces.Dict(seen), spaces.Box(-1, 1, (ACTIONS,), np.float32)
 
 
-def by_part(step: Step) -> Observation:
-    """Observations of a batch, part by part."""
-    pieces = np.split(step.observation.astype(np.float32), SPLITS, axis=1)
+def by_part(observation: Float[np.ndarray, "*batch 77"]) -> Observation:
+    """An observation, or those of a batch, part by part."""
+    pieces = np.split(observation.astype(np.float32), SPLITS, axis=-1)
     return {part.name: piece for part, piece in zip(SEEN, pieces, strict=True)}
 
 
 def masked(which: np.ndarray, **values: np.ndarray) -> dict[str, Any]:
     """Entries of an `info`, each with the mask that tells for which environments it is there."""
     return {name: value.copy() for name, value in values.items()} | {f"_{name}": which for name in values}
-
-
-def first(batch: Observation) -> Observation:
-    """The observation of a batch's only environment."""
-    return {name: values[0] for name, values in batch.items()}

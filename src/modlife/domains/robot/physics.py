@@ -19,17 +19,8 @@ from jaxtyping import Bool, Float, Int
 
 from modlife.domains.robot import control, rewards
 from modlife.domains.robot.engine import mujoco
-from modlife.domains.robot.scene import (
-    OBSTACLE_TURN,
-    TABLE_SIZE,
-    TABLE_TOP,
-    Parts,
-    about_z,
-    build,
-    goal_pose,
-    obstacle_place,
-    parts,
-)
+from modlife.domains.robot.scene import OBSTACLE_TURN, TABLE_SIZE, TABLE_TOP, Parts, build, goal_pose, obstacle_place
+from modlife.domains.robot.scene import parts as usual_parts
 from modlife.domains.robot.world import ACTIONS, JOINTS, RobotWorld
 from modlife.errors import InputError
 
@@ -123,7 +114,7 @@ class Physics:
         if workers < 1:
             raise InputError(f"workers = {workers}, but at least 1 must do the work.")
         self.world = world
-        self.data = data or parts()
+        self.data = data or usual_parts()
         substeps = world.timing.substeps
         self.finger_rates = np.full(substeps, control.FINGER_SPEED / substeps) if finger_rates is None else finger_rates
         self.advance = advance or fastest()
@@ -297,7 +288,7 @@ def reading_of(
     obstacle = fixed.obstacle[numbers]
     obstacle[:, 2] += np.where(fixed.ball[numbers], rows[:, BALL], 0)
     turns = np.empty((len(rows), 3, 4))
-    turns[:, 0], turns[:, 1], turns[:, 2] = about_z(OBSTACLE_TURN), orientation, fixed.turn[numbers]
+    turns[:, 0], turns[:, 1], turns[:, 2] = OBSTACLE_TURN, orientation, fixed.turn[numbers]
     return rewards.Reading(
         joints=rows[:, : OBJECT_AT.start],
         speeds=rows[:, QVEL.start : QVEL.start + OBJECT_AT.start],

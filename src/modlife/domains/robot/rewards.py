@@ -24,7 +24,7 @@ W_LAST = (1, 2, 3, 0)
 """A quaternion as robosuite writes it."""
 CONJUGATE = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
 CONJUGATE_SIGN = np.array([[1, 1, 1, 1], [-1, 1, 1, -1], [-1, -1, 1, 1], [-1, 1, -1, 1]])
-"""conj(q) p = (q[CONJUGATE] * CONJUGATE_SIGN) p, for quaternions q and p."""
+"""conj(q) p = (q[CONJUGATE] * CONJUGATE_SIGN) p, for quaternions q and p: the orientation p, seen from q."""
 
 
 class Reading(NamedTuple):
@@ -49,7 +49,7 @@ class Reading(NamedTuple):
 def observe(reading: Reading) -> Float[np.ndarray, "N 77"]:
     """What the agent sees: obstacle 14, object 14, goal 17, robot 32."""
     to_hand = (reading.places - reading.grip[:, None]) @ reading.turn
-    relative = seen_from(reading.hand, reading.turns)
+    relative = reading.turns @ (reading.hand[:, CONJUGATE] * CONJUGATE_SIGN).swapaxes(1, 2)
     relative *= np.where(relative[..., :1] < 0, -1, 1)
     seen = np.concatenate([reading.places, reading.turns[..., W_LAST], to_hand, relative[..., W_LAST]], axis=-1)
     arm = reading.joints[:, :JOINTS]
@@ -112,8 +112,3 @@ def missing_height(reading: Reading) -> Rows:
 def closeness(far: Rows) -> Rows:
     """1 at no distance, towards 0 far away."""
     return 1 - np.tanh(far)
-
-
-def seen_from(frame: Float[np.ndarray, "N 4"], turns: Float[np.ndarray, "N T 4"]) -> Float[np.ndarray, "N T 4"]:
-    """Orientations relative to a frame: the product of its conjugate with each, as a product with a matrix."""
-    return turns @ (frame[:, CONJUGATE] * CONJUGATE_SIGN).swapaxes(1, 2)

@@ -27,7 +27,6 @@ TABLE_SIZE = np.array([0.39, 0.49, 0.05])
 BASE = (-0.16 - TABLE_SIZE[0] / 2, 0.0, 0.912)
 MOUNT_ABOVE_BASE = 0.01
 OBSTACLE_X = TABLE_TOP[0] - TABLE_SIZE[0] / 4
-OBSTACLE_TURN = 3.14 / 2
 WALL = (0.1, 0.005, 0.1)
 """Half sizes of the wall before it is turned."""
 POSTS = (0.01, 0.3)
@@ -71,8 +70,8 @@ def hulls() -> dict[str, Float[np.ndarray, "_ 3"]]:
     return load((DATA / "hulls.safetensors").read_bytes())
 
 
-def scene(obstacle: str, lifted: str, robot: str, *, timing: Preset, data: Parts | None = None) -> str:
-    """The MJCF of a task."""
+def build(obstacle: str, lifted: str, robot: str, *, timing: Preset, data: Parts | None = None) -> mujoco.MjModel:
+    """The compiled scene of a task."""
     data = data or parts()
     root = ET.Element("mujoco", model=f"{obstacle}-{lifted}-{robot}")
     add(root, "compiler", angle="radian", inertiagrouprange="0 0")
@@ -95,12 +94,7 @@ def scene(obstacle: str, lifted: str, robot: str, *, timing: Preset, data: Parts
     if arm["apart"]:
         first, second = arm["apart"]
         add(add(root, "contact"), "exclude", body1=first, body2=second)
-    return ET.tostring(root, encoding="unicode")
-
-
-def build(obstacle: str, lifted: str, robot: str, *, timing: Preset, data: Parts | None = None) -> mujoco.MjModel:
-    """The compiled scene of a task."""
-    return mujoco.MjModel.from_xml_string(scene(obstacle, lifted, robot, timing=timing, data=data))
+    return mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
 
 
 def add(parent: ET.Element, tag: str, **attributes: Any) -> ET.Element:
@@ -130,7 +124,7 @@ def add_obstacle(world: ET.Element, obstacle: str) -> None:
     """A wall, or the posts of a door frame, across the way from the arm to the object."""
     if obstacle == "none":
         return
-    body = add(world, "body", name="obstacle", pos=obstacle_place(obstacle), quat=about_z(OBSTACLE_TURN))
+    body = add(world, "body", name="obstacle", pos=obstacle_place(obstacle), quat=OBSTACLE_TURN)
     if obstacle == "wall":
         add(body, "geom", type="box", size=WALL, rgba=rgba("obstacle", 0.8))
     else:
@@ -147,6 +141,9 @@ def obstacle_place(obstacle: str) -> Float[np.ndarray, " 3"]:
 def about_z(angle: float) -> Float[np.ndarray, " 4"]:
     """The quaternion (w first) of a turn about the vertical."""
     return np.array([math.cos(angle / 2), 0, 0, math.sin(angle / 2)])
+
+
+OBSTACLE_TURN = about_z(3.14 / 2)
 
 
 def add_robot(world: ET.Element, robot: str, data: Parts) -> None:

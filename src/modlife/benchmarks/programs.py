@@ -1,0 +1,170 @@
+"""The programs that `modlife bench` times. JAX must have been started."""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, Key
+
+from modlife.domains import curricula
+from modlife.domains.domain import Domain, environment_of
+from modlife.domains.env import Environment, Outcome, PRNGKey, step_batch
+from modlife.domains.film import random_action
+from modlife.learners.bcq import BCQ
+from modlife.learners.config import BCQConfig, PPOConfig
+from modlife.learners.offline import PIECE, train
+from modlife.learners.ppo import PPO
+from modlife.learners.replay import Packing, Replay
+from modlife.learners.replay_table import Layout, ReplayTable, room_for
+from modlife.learners.rollout import ACTOR
+from modlife.learners.sharding import THIRD, Devices
+from modlife.lifelong.consolidate import lessons_of
+from modlife.lifelong.evaluation import Judge
+from modlife.lifelong.reports import Chosen
+from modlife.lifelong.search import Exhaustive, Trial, all_structures
+from modlife.lifelong.settings import ExhaustiveConfig, Told
+from modlife.policies.bank import Chain
+from modlife.policies.modular import Modular, OnePolicy
+from modlife.types import Pytree
+
+STEPS = 1_048_576
+"""Environment steps, at most about, in one compiled call."""
+LONGEST = 2048
+"""Time steps in one."""
+SLOW, SLOW_CALL = 2e-5, 2e-3
+"""Seconds that the reset of an environment, and a call, may take in a domain that is compiled; others step singly."""
+TASKS = (1, 4, 16, 37)
+"""Tasks of an offline phase: at the start of a life, and 37 when all 64 are known."""
+
+
+def bench_task(domain: Domain) -> tuple[int, ...]:
+    """The task that benchmarks step: the last component of the first factor, the first of all others."""
+    shape = domain.usual_world().graph.shape
+    return (shape[0] - 1, *[0] * (len(shape) - 1))
+
+
+def random_steps(domain: Domain, *, batch: int, devices: int) -> tuple[int, Callable[[], object]]:
+    """How many steps one call makes, and the call: random actions, observations, restarts."""
+    env = environment_of(domain.usual_world())
+    indices, each = jnp.array(bench_task(domain)), batch // devices
+    start = jax.jit(jax.vmap(lambda key: env.reset(indices, key=key)))
+    states = jax.block_until_ready(start(jax.random.split(jax.random.key(0), batch)))
+    begun = time.perf_counter()
+    jax.block_until_ready(start(jax.random.split(jax.random.key(1), batch)))
+    slow = time.perf_counter() - begun > SLOW * batch + SLOW_CALL
+    length = 1 if slow else max(16, min(STEPS // batch, LONGEST))
+
+    def body(states: Pytree, key: PRNGKey) -> tuple[Pytree, tuple[Pytree, Outcome]]:
+        key_act, key_restart = jax.random.split(key)
+        stepped = step_batch(env, states, random_action(env, (each,), key=key_act), key=key_restart)
+        # Whole observations leave the loop, as they would for a learner: nothing can be optimised away.
+        return stepped.states, (jax.vmap(env.observe)(stepped.states), stepped.outcomes)
+
+    def steps(states: Pytree, keys: Key[Array, "1"]) -> tuple[Pytree, tuple[Pytree, Outcome]]:
+        return jax.lax.scan(body, states, jax.random.split(keys[0], length))
+
+    mesh = Mesh(np.array(jax.devices()[:devices]), ("device",))
+    one = PartitionSpec("device")
+    shard = partial(jax.shard_map, mesh=mesh, check_vma=False)
+    step_all = jax.jit(shard(steps, in_specs=(one, one), out_specs=(one, PartitionSpec(None, "device"))))
+    keys = jax.random.split(jax.random.key(1), devices)
+    return batch * length, lambda: jax.block_until_ready(step_all(states, keys))
+
+
+def updates(domain: Domain, *, devices: int) -> tuple[int, dict[str, Callable[[], object]]]:
+    """How many environment steps an update makes; and updates of one life's training, whole and in parts."""
+    env = environment_of(domain.usual_world())
+    indices = jnp.array([bench_task(domain)])
+    network = Modular(env.graph, (1,) * len(env.graph.factors), 1, domain.of("modules"))
+    ppo = PPO(env, OnePolicy(network), PPOConfig(), devices)
+    key = jax.random.key(0)
+    policy = network.init(key=key).pick((0,) * len(network.sizes))
+    state = ppo.init(policy, indices, jnp.zeros_like(indices), key=key)
+    state, batch, _, _ = ppo.collect(state, key=key)
+
+    def update() -> object:
+        nonlocal state
+        state, _, progress = ppo.update(state, key=jax.random.fold_in(key, int(state.updates)))
+        return jax.block_until_ready(progress)
+
+    def collect() -> object:
+        return jax.block_until_ready(ppo.collect(state, key=key))
+
+    def learn() -> object:
+        learnt = state
+        for _ in range(ppo.config.epochs):
+            learnt = ppo.epoch(learnt, batch, key=key)
+        return jax.block_until_ready(learnt)
+
+    return ppo.config.batch, {"stl": update, "stl collect": collect, "stl learn": learn}
+
+
+def network_of(domain: Domain) -> tuple[Environment, Modular]:
+    """A domain's environment, and the network of the lifelong agent in it."""
+    env = environment_of(domain.usual_world())
+    return env, Modular.with_q(env.graph, env.graph.shape, domain.of("modules"))
+
+
+def searching(domain: Domain) -> tuple[int, int, Callable[[], object]]:
+    """How many structures a search tries, how many environment steps that takes, and the search."""
+    env, network = network_of(domain)
+    search, bank = Exhaustive(ExhaustiveConfig()), network.init(key=jax.random.key(0))
+    judge = Judge(env, network, ACTOR, search.episodes)
+    trial = Trial(judge, bank, env.graph.named(bench_task(domain)))
+
+    def run() -> Chosen:
+        *_, (_, found) = search.run(trial, search.init(trial.sizes), done=0, key=jax.random.key(1))
+        return search.choice(trial.sizes, found)
+
+    return len(all_structures(trial.sizes)), run().steps, run
+
+
+def offline(domain: Domain, *, devices: int) -> Iterator[tuple[int, int, Callable[[], object]]]:
+    """For each number of tasks: samples that a call learns from, and the call, with the mean load of a whole phase.
+
+    The replay is of random layouts; the structures are the true ones of the paper's order, up to the task in question.
+    """
+    env, network = network_of(domain)
+    config, offline_config = PPOConfig(), BCQConfig()
+    bank = network.init(key=jax.random.key(0))
+    times = Told().replay_size // config.envs
+    replay = some_replay(env, times, config.envs)
+    order = [env.graph.indices(task) for task in curricula.paper_order(env.graph, seed=0).tasks]
+    *before, last = lessons_of(order, [replay] * len(order))
+    for count in TASKS:
+        if count > len(before) + 1:
+            return
+        lessons = [*before[: count - 1], last]
+        layout = Layout(env, network, room_for(count), times, config.envs, devices=Devices(devices))
+        table = layout.fill(bank, lessons)
+        for task, lesson in enumerate(lessons):
+            if int(table.slots[task]) >= 0:
+                table = layout.keep_features(table, task, depth=lesson.pattern.index(True))
+        bcq = BCQ(layout, offline_config, config.discount)
+        yield count, *gradient_steps(bcq, bank.pick(order[-1]), table, count)
+
+
+def gradient_steps(bcq: BCQ, own: Chain, table: ReplayTable, tasks: int) -> tuple[int, Callable[[], object]]:
+    """Samples per call, and a call of the compiled steps."""
+    learner, batch = bcq.init(own).learner, bcq.config.batch * tasks
+    count = min(max(1, PIECE // batch), bcq.epoch_steps)
+    values = bcq.layout.devices.zeros((bcq.layout.room, *bcq.layout.extent, bcq.actions), THIRD)
+
+    def run() -> object:
+        key = jax.random.key(0)
+        return jax.block_until_ready(train(bcq, learner, table, values, jnp.int32(0), jnp.int32(count), key=key))
+
+    return count * batch, run
+
+
+def some_replay(env: Environment, times: int, envs: int) -> Replay:
+    """Replay of first states, without actions: what it holds does not matter to the clock."""
+    task = jnp.zeros(len(env.graph.factors), jnp.int32)
+    keys = jax.random.split(jax.random.key(0), 256 * envs)
+    seen = jax.jit(jax.vmap(lambda key: env.observe(env.reset(task, key=key))))(keys)
+    rows = np.asarray(Packing.of(env).seen(env, seen))
+    return Replay(np.resize(rows.reshape(256, envs, -1), (times + 1, envs, rows.shape[-1])), times)
