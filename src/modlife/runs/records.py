@@ -30,7 +30,7 @@ KINDS: Mapping[str, Fields] = {
     "curriculum": {"stages": list[list[str]]},
     "structure": {"stage": int, "structure": list[int], "how": str, "steps": int},
     "curve": {"stage": int, "steps": int, "return": NUMBERS, "success": NUMBERS},
-    "evaluation": {"stage": int, "when": str, **EVALUATION},
+    "evaluation": {"stage": int, **EVALUATION},  # the first versions did not say when
     "offline": {"stage": int, "epoch": int, "tasks": int},
 }
 SUMMARY: Fields = {
@@ -76,6 +76,7 @@ def check_places(record: Record, stages: list[list[str]], where: str) -> None:
     if not 0 <= record["stage"] < len(stages) or not stages[record["stage"]]:
         raise InputError(f"{where}: stage = {record['stage']}, but there are {len(stages)}.")
     if record["kind"] == "evaluation":
+        check_fields({"when": "", **record}, {"when": str}, where)
         check_evaluation(record, where)
     elif record["kind"] == "curve" and len(record["return"]) != len(stages[record["stage"]]):
         raise InputError(

@@ -95,6 +95,8 @@ class RunDirectory:
     def history(self) -> list[dict[str, Any]]:
         """One record for each process that lived a part of it."""
         path, has_seals = self.path / HISTORY, self.is_sealed
+        if not has_seals and not path.exists():
+            return []  # the first versions had none
         return [unsealed_line(path, line, sealed=has_seals) for line in whole_lines(self.known_bytes(HISTORY))]
 
     def known_bytes(self, name: str) -> bytes:
