@@ -9,8 +9,9 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING
-from typing import Any, Literal
+from typing import Any
 
+from modlife.checks import fitted, shown
 from modlife.errors import InputError, unknown
 from modlife.registry import resolve
 
@@ -37,7 +38,7 @@ def tagged(field: Any, value: Any) -> Any:
 def from_json(kind: type, data: Any, *, where: str = "config", given: Mapping[str, Any] = NOTHING) -> Any:
     """A dataclass from JSON values that may come from anywhere; `given` are fields that need no reading."""
     if not isinstance(data, dict):
-        raise InputError(f"{where} must be a table of fields, but is {data!r}.")
+        raise InputError(f"{where} must be a table of fields, but is {shown(data)}.")
     hints, fields = typing.get_type_hints(kind), {one.name: one for one in dataclasses.fields(kind)}
     for name in data:
         if name not in fields:
@@ -55,7 +56,7 @@ def read(field: Any, hint: Any, value: Any, where: str) -> Any:
     if table is None:
         return checked(hint, value, where=where)
     if not isinstance(value, dict):
-        raise InputError(f"{where} must be a table of fields, but is {value!r}.")
+        raise InputError(f"{where} must be a table of fields, but is {shown(value)}.")
     name = value.get(table.kind)
     if not isinstance(name, str):
         raise InputError(f"{where} does not say which {table.kind} it is: {table.kind} = {name!r}.")
@@ -74,10 +75,4 @@ def checked(hint: Any, value: Any, *, where: str) -> Any:
         return tuple(checked(options[0], one, where=where) for one in value)
     if origin is dict and isinstance(value, dict):
         return {name: checked(options[1], one, where=f"{where}.{name}") for name, one in value.items()}
-    if origin is Literal and any(value == option and type(value) is type(option) for option in options):
-        return value
-    if isinstance(hint, types.UnionType) and any(type(value) is option for option in options):
-        return value
-    if type(value) is hint or (hint is float and type(value) is int):
-        return value
-    raise InputError(f"{where} = {value!r}, which is not of the type {hint}.")
+    return fitted(where, hint, value)
