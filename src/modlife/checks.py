@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from modlife.errors import InputError, unknown
+from modlife.types import Acting
 
 SEEDS = 2**32
 """JAX makes its keys of so many different seeds; a larger one would be taken for a smaller one in silence."""
@@ -151,7 +152,18 @@ def check_episodes(episodes: Any, *, most: int = 10**6) -> None:
     check_range("episodes", count, 2, most)
 
 
-def check_seconds(name: str, value: Any, *, most: float = 1e9) -> None:
+def check_evaluation(tasks: Any, *, episodes: Any, acting: Any, seed: Any) -> None:
+    """An evaluation can be made: of tasks that are named once, by a rule that exists."""
+    if isinstance(tasks, str):
+        raise InputError(f"tasks = {shown(tasks)}, which is a single text; give a list of tasks.")
+    check_once("task", tasks or ())
+    check_episodes(episodes)
+    if acting is not None:
+        fitted("acting", Acting, acting)
+    check_seed(seed)
+
+
+def check_seconds(name: str, value: Any, *, most: int = 10**9) -> None:
     """A length of time that passes: not negative, not infinite."""
     check_range(name, fitted(name, float, value), 0, most, why="seconds")
 

@@ -8,12 +8,13 @@ import tyro
 
 from modlife.analysis.figures import FIGURES
 from modlife.cli.choices import REQUIRED
+from modlife.cli.words import check_file
 from modlife.registry import resolve
 
 
 @dataclass(frozen=True)
 class Options:
-    """Draw a figure from run directories, as PNG or SVG, with its numbers beside it as CSV."""
+    """Draw a figure from run directories, as PNG, SVG or PDF, with its numbers beside it as CSV."""
 
     which: tyro.conf.Positional[str]
     """Which figure; `modlife list` shows all."""
@@ -30,5 +31,6 @@ def usual(arguments: Sequence[str]) -> Options:
 
 def run(options: Options) -> None:
     """Draws."""
+    check_file("figure", options.out, ".png", ".svg", ".pdf")
     resolve(FIGURES[options.which].draw)(options.runs, options.out)
     print(f"{options.which}: {options.out}, {options.out.with_suffix('.csv')}")

@@ -1,8 +1,10 @@
 """Finds the command, reads its options, and turns what goes wrong into one sentence."""
 
+import contextlib
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from modlife import __version__
@@ -40,20 +42,52 @@ first steps:
 def main(argv: Sequence[str] | None = None) -> None:
     """The program `modlife`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.stderr is None:  # closed by the caller, who does not want to hear; a file opened next would take its place
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # until the end
     try:
-        run(arguments)
-    except InputError as error:
-        print(f"modlife: {error}", file=sys.stderr)
-        sys.exit(2)
-    except StoreError as error:
-        print(f"modlife: {error}", file=sys.stderr)
-        sys.exit(1)
+        if sys.stdout is None:
+            raise StoreError("Standard output is closed: let it lead somewhere, such as > /dev/null.")
+        try:
+            run(arguments)
+        finally:
+            sys.stdout.flush()  # here, where a full disk can still be told
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough; keep Python from writing to the closed pipe once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()  # the reader, such as `head`, has seen enough
         sys.exit(141)
+    except (InputError, StoreError, OSError, MemoryError, RuntimeError, AssertionError) as error:
+        sentence = told(error)
+        if sentence is None:
+            raise
+        drop_output()
+        with contextlib.suppress(OSError):
+            print(f"modlife: {sentence}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, InputError) else 1)
+
+
+def told(error: BaseException) -> str | None:
+    """What went wrong, in a sentence; None if it is a fault of the program."""
+    if isinstance(error, InputError | StoreError):
+        return str(error)
+    if isinstance(error, OSError):
+        what = f"'{error.filename}' could not be read or written" if error.filename else "Writing failed"
+        return f"{what}: {error.strerror or error}."
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+        return "There is not enough memory: take fewer environments, episodes or modules, or a smaller batch or replay."
+    wanted, frames = os.environ.get("JAX_PLATFORMS"), traceback.extract_tb(error.__traceback__)
+    if wanted and frames[-1].filename.endswith("xla_bridge.py"):  # JAX's choice of a backend
+        return f"JAX cannot run on JAX_PLATFORMS = '{wanted}' here: leave it out, or set it to 'cpu'."
+    return None
+
+
+def drop_output() -> None:
+    """Keeps Python from writing once more, at its end, what cannot be written."""
+    try:
+        sys.stdout.flush()
+    except (OSError, AttributeError):
+        with contextlib.suppress(OSError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run(arguments: list[str]) -> None:
@@ -68,7 +102,7 @@ def run(arguments: list[str]) -> None:
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS, hint="`modlife --help` explains them.")
 
-    import tyro  # here, so that the overview comes at once
+    from modlife.cli.words import read_options  # here, so that the overview comes at once
 
     command = importlib.import_module(f"modlife.cli.{name}")
-    command.run(tyro.cli(command.Options, default=command.usual(rest), prog=f"modlife {name}", args=rest))
+    command.run(read_options(command.Options, command.usual(rest), prog=f"modlife {name}", arguments=rest))

@@ -159,7 +159,10 @@ def life_from_options(agent: str, domain: str, options: Mapping[str, Any]) -> Li
     usual = AGENTS[agent].usual_settings()
     plain = {name: to_json(value) for name, value in options.items()}
     life = {name: value for name, value in plain.items() if name in own}
-    world = {"domain": domain, **plain.pop("world", {})}
+    world = plain.pop("world", {})
+    if not isinstance(world, dict):
+        raise InputError(f"world = {shown(world)}, which is not a table of fields, such as {{'size': 10}}.")
+    world = {"domain": domain, **world}
     settings = {name: value for name, value in plain.items() if name not in own}
     for one in dataclasses.fields(usual):
         table = one.metadata.get(TABLE)

@@ -17,7 +17,15 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Float
 
-from modlife.domains.gym import checked_options, checked_render_mode, generators
+from modlife.checks import check_count
+from modlife.domains.gym import (
+    MOST_ENVS,
+    checked_choice,
+    checked_options,
+    checked_render_mode,
+    checked_seed,
+    generators,
+)
 from modlife.domains.pictures import Picture
 from modlife.domains.robot.physics import Physics, Step
 from modlife.domains.robot.render import Camera
@@ -61,7 +69,7 @@ class RobotLiftEnv(gymnasium.Env[Any, np.ndarray]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """A new place for the object."""
-        super().reset(seed=seed)
+        super().reset(seed=checked_seed(seed))
         self._now = self.physics.start(self.task[None], self.np_random.random((1, 3)))
         self._time, self._solved = 0, False
         return first(by_part(self._now)), {}
@@ -110,14 +118,14 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
         render_mode: str | None = None,
         **options: Any,
     ):
-        self.num_envs = num_envs
+        self.num_envs = check_count("num_envs", num_envs, MOST_ENVS)
         self.world, task = task_from(robot, object, obstacle, options)
         self.tasks = np.tile(task, (num_envs, 1))
         self.render_mode = checked_render_mode(render_mode)
         self.single_observation_space, self.single_action_space = spaces_of()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.physics = Physics(self.world, workers=workers)
+        self.physics = Physics(self.world, workers=check_count("workers", workers, 1024))
         self._generators: list[np.random.Generator] = []
         self._now: Step | None = None
         self._times = np.zeros(num_envs, int)
@@ -177,7 +185,7 @@ def task_from(robot: str, lifted: str, obstacle: str, options: dict[str, Any]) -
     """The world with these options, and the indices of a task in it."""
     world = RobotWorld(**checked_options(options, RobotWorld, ["robot", "object", "obstacle"]))
     graph = world.graph
-    return world, np.array(graph.indices(graph.task({"obstacle": obstacle, "object": lifted, "robot": robot})))
+    return world, np.array(graph.indices(graph.task(checked_choice(obstacle=obstacle, object=lifted, robot=robot))))
 
 
 def spaces_of() -> tuple[spaces.Dict, spaces.Box]:

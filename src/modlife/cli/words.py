@@ -1,0 +1,114 @@
+"""From words on the command line to values: whole numbers, files, and what a config says against them."""
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import tyro
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+from modlife.checks import shown
+from modlife.cli.choices import given
+from modlife.errors import InputError, StoreError
+
+registry = ConstructorRegistry()
+
+
+@registry.primitive_rule
+def whole_numbers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
+    """How `int` and `int | None` are read and explained."""
+    if info.type not in (int, int | None):
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: whole_number(words[0], maybe=info.type is not int),
+        is_instance=lambda value: type(value) is int or (value is None and info.type is not int),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+def whole_number(word: str, *, maybe: bool) -> int | None:
+    """The number that a word stands for; or None, where that may be and is written out."""
+    if maybe and word == "None":
+        return None
+    try:
+        return int(word)
+    except ValueError as error:
+        example = int(float(word)) if is_whole(word) else 100000
+        raise InputError(f"'{shown(word, str)}' is not a whole number; write it in digits, as {example}.") from error
+
+
+def is_whole(word: str) -> bool:
+    """Whether a word is a whole number in another notation, such as 1e5."""
+    with contextlib.suppress(ValueError):
+        return float(word).is_integer() and abs(float(word)) < 1e15
+    return False
+
+
+def read_options(kind: type, usual: Any, *, prog: str, arguments: Sequence[str]) -> Any:
+    """The options of a command. What a config says against one of them is said as it is, without a frame."""
+    for name in ("out", "picture"):
+        if given(arguments, name) == "":
+            raise InputError(f"--{name} '' is empty; name a file or directory.")
+    frame = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(frame):
+            return tyro.cli(kind, default=usual, prog=prog, args=arguments, registry=registry)
+    except (SystemExit, InputError) as end:
+        sentence = cause(end)
+        if sentence is None:
+            sys.stderr.write(frame.getvalue())
+            raise
+        raise InputError(as_typed(str(sentence), arguments)) from end
+
+
+def cause(error: BaseException | None) -> InputError | None:
+    """The first error in a chain that was written for people."""
+    while error is not None and not isinstance(error, InputError):
+        error = error.__context__
+    return error
+
+
+def as_typed(sentence: str, arguments: Sequence[str]) -> str:
+    """The sentence with the option that it is about as it was typed: the one with this field, or with this word."""
+    for option, value in typed(arguments):
+        if sentence.startswith(f"{option.rpartition('.')[2].removeprefix('--').replace('-', '_')} = "):
+            return option + sentence[sentence.index(" = ") :]
+        if sentence.startswith(f"'{shown(value, str)}' is not"):
+            return f"{option}: {sentence}"
+    return sentence
+
+
+def typed(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Options with the word that follows each."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        option, equals, value = word.partition("=")
+        if option.startswith("--"):
+            yield option, value if equals else following
+
+
+def check_file(what: str, path: Path, *endings: str) -> None:
+    """A file can be written there, as far as its name tells."""
+    if path.suffix.lower() not in endings:
+        raise InputError(f"The {what} '{path}' must be a {' or '.join(endings)} file.")
+    if path.is_dir():
+        raise InputError(f"The {what} '{path}' is a directory; name a file.")
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A name to write to; what was written gets its own name when it is whole, and is gone if it never is."""
+    aside = path.with_name(f".{os.getpid()}-{path.name}")
+    try:
+        yield aside
+        aside.replace(path)
+    except OSError as error:
+        raise StoreError(f"'{path}' could not be written: {error.strerror or error}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink()
