@@ -1,4 +1,4 @@
-"""From words on the command line to values: whole numbers, files, and what a config says against them."""
+"""From words on the command line to values: numbers, files, and what a config says against them."""
 
 import contextlib
 import io
@@ -19,28 +19,29 @@ registry = ConstructorRegistry()
 
 
 @registry.primitive_rule
-def whole_numbers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
-    """How `int` and `int | None` are read and explained."""
-    if info.type not in (int, int | None):
+def numbers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
+    """How numbers are read and explained."""
+    kinds = [kind for kind in (int, float) if info.type in (kind, kind | None)]
+    if not kinds:
         return None
+    kind, maybe = kinds[0], info.type is not kinds[0]
     return PrimitiveConstructorSpec(
         nargs=1,
-        metavar="INT",
-        instance_from_str=lambda words: whole_number(words[0], maybe=info.type is not int),
-        is_instance=lambda value: type(value) is int or (value is None and info.type is not int),
+        metavar=kind.__name__.upper(),
+        instance_from_str=lambda words: None if maybe and words == ["None"] else number(kind, words[0]),
+        is_instance=lambda value: type(value) in (int, kind) or (maybe and value is None),
         str_from_instance=lambda value: [str(value)],
     )
 
 
-def whole_number(word: str, *, maybe: bool) -> int | None:
-    """The number that a word stands for; or None, where that may be and is written out."""
-    if maybe and word == "None":
-        return None
+def number(kind: type, word: str) -> Any:
+    """The number that a word stands for."""
     try:
-        return int(word)
+        return kind(word)
     except ValueError as error:
-        example = int(float(word)) if is_whole(word) else 100000
-        raise InputError(f"'{shown(word, str)}' is not a whole number; write it in digits, as {example}.") from error
+        example = int(float(word)) if is_whole(word) else 100000 if kind is int else 0.001
+        what = "a whole number" if kind is int else "a number"
+        raise InputError(f"'{shown(word, str)}' is not {what}; write it in digits, as {example}.") from error
 
 
 def is_whole(word: str) -> bool:

@@ -102,6 +102,9 @@ class Online:
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """How to learn online."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def first_tasks(self, graph: ProblemGraph) -> int | None:
         """As many as can."""
         return None
