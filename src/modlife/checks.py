@@ -116,23 +116,18 @@ def check_between(config: object, low: float, high: float, *names: str) -> None:
             raise InputError(f"{name} = {shown(value)}, but it must be {what}.")
 
 
-def check_at_least(config: object, low: float, *names: str) -> None:
-    """Fields are numbers of at least this size; NaN is not."""
-    check_between(config, low, float("inf"), *names)
-
-
-def check_positive(config: object, *names: str, most: float = float("inf")) -> None:
-    """Fields are numbers above 0; NaN is not."""
+def check_positive(config: object, *names: str, most: float) -> None:
+    """Fields are numbers above 0 and up to a bound; NaN is not."""
     for name in names:
         if not getattr(config, name) > 0:
             raise InputError(f"{name} = {shown(getattr(config, name))}, but it must be more than 0.")
     check_between(config, 0, most, *names)
 
 
-def check_count(name: str, value: Any, most: int, *, least: int = 1, why: str = "") -> int:
-    """A whole number between bounds, both included."""
+def check_count(name: str, value: Any, most: int) -> int:
+    """A whole number from 1 to a bound."""
     count = fitted(name, int, value)
-    check_range(name, count, least, most, why=why)
+    check_range(name, count, 1, most)
     return count
 
 

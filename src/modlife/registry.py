@@ -47,17 +47,15 @@ class Table(Generic[EntryT]):
     def __getitem__(self, name: str) -> EntryT:
         load_plugins()
         if not isinstance(name, str) or name not in self._entries:
-            raise unknown(self.kind, name, self._entries, hint=f"{self.in_small(name)}`modlife list` shows all.")
+            same = [one for one in self._entries if one.lower() == str(name).lower()]
+            if same:
+                raise InputError(f"No {self.kind} '{name}'. Did you mean '{same[0]}'? `modlife list` shows all.")
+            raise unknown(self.kind, name, self._entries, hint="`modlife list` shows all.")
         return self._entries[name]
 
     def __iter__(self) -> Iterator[EntryT]:
         load_plugins()
         return iter(list(self._entries.values()))
-
-    def in_small(self, name: Any) -> str:
-        """A name that was written in other letters."""
-        same = [one for one in self._entries if one.lower() == str(name).lower()]
-        return f"Did you mean '{same[0]}'? " if same else ""
 
     @property
     def names(self) -> tuple[str, ...]:

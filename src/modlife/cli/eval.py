@@ -66,7 +66,7 @@ def run(options: Options) -> None:
 
 def searched(found: "Run") -> set[str]:
     """The tasks whose structure was found by a search, as far as the metrics can tell."""
-    with contextlib.suppress(InputError):
+    with contextlib.suppress(InputError, LookupError, TypeError):  # metrics can be damaged, and need not be there
         records = found.records
         stages = stages_of(records)
         structures = [record for record in records if record["kind"] == "structure" and record["how"] == "searched"]

@@ -59,13 +59,15 @@ def read_options(kind: type, usual: Any, *, prog: str, arguments: Sequence[str])
     frame = io.StringIO()
     try:
         with contextlib.redirect_stderr(frame):
-            return tyro.cli(kind, default=usual, prog=prog, args=arguments, registry=registry)
+            options = tyro.cli(kind, default=usual, prog=prog, args=arguments, registry=registry)
     except (SystemExit, InputError) as end:
         sentence = cause(end)
         if sentence is None:
             sys.stderr.write(frame.getvalue())
             raise
         raise InputError(as_typed(str(sentence), arguments)) from end
+    sys.stderr.write(frame.getvalue())
+    return options
 
 
 def cause(error: BaseException | None) -> InputError | None:
@@ -77,12 +79,22 @@ def cause(error: BaseException | None) -> InputError | None:
 
 def as_typed(sentence: str, arguments: Sequence[str]) -> str:
     """The sentence with the option that it is about as it was typed: the one with this field, or with this word."""
+    field, _, rest = sentence.partition(" = ")
+    came = rest.partition(", ")[0]
     for option, value in typed(arguments):
-        if sentence.startswith(f"{option.rpartition('.')[2].removeprefix('--').replace('-', '_')} = "):
-            return option + sentence[sentence.index(" = ") :]
+        if option.rpartition(".")[2].removeprefix("--").replace("-", "_") == field and is_same(value, came):
+            return f"{option} = {rest}"
         if sentence.startswith(f"'{shown(value, str)}' is not"):
             return f"{option}: {sentence}"
     return sentence
+
+
+def is_same(word: str, came: str) -> bool:
+    """Whether a word on the command line is the value that a sentence names."""
+    try:
+        return word == came or float(word) == float(came)
+    except ValueError:
+        return False
 
 
 def typed(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
