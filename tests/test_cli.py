@@ -89,9 +89,9 @@ def test_bench_ppo_prints_lives_and_the_parts_of_an_update():
         (["train", "--agent", "stl", "--offline", "bcq", "--out", "x"], "modlife: The agent 'stl' has no --offline"),
         (["figure", "fig9", "results/stl-24-0", "--out", "x.png"], "modlife: No figure 'fig9'. Did you mean 'fig"),
         (["play", "--task", "wall"], "modlife: Task 'wall' has 1 components, but 'grid2d' has 3 factors"),
-        (["play", "--episodes", "0"], "modlife: episodes = 0, but there must be at least 1 to film."),
+        (["play", "--episodes", "0"], "modlife: episodes = 0, but it must be 1 to 1000."),
         (["play", "--out", "film.avi"], "modlife: The film 'film.avi' must be a .gif file."),
-        (["bench", "env", "--seconds", "0"], "modlife: threads = None, seconds = 0.0, but both must be more than 0."),
+        (["bench", "env", "--seconds", "0"], "modlife: seconds = 0.0, but it must be more than 0."),
     ],
 )
 def test_bad_input_gets_one_sentence_and_exit_code_2(arguments: list[str], sentence: str, tmp_path: Path):

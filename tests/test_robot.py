@@ -416,7 +416,7 @@ def test_distributions_over_both_kinds_of_actions():
         ({"robots": ("Pandas",)}, "No robot 'Pandas'. Did you mean 'Panda'?"),
         ({"objects": ()}, "objects = nothing: name at least one"),
         ({"obstacles": ("wall", "wall")}, "none twice"),
-        ({"horizon": 0}, "at least 1 step"),
+        ({"horizon": 0}, "horizon = 0, but it must be 1 to 1048576."),
     ],
 )
 def test_worlds_that_make_no_sense_are_refused(fields, sentence):

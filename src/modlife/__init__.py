@@ -66,10 +66,22 @@ def live(
     """
     from modlife.runtime import start_jax
 
+    _check_life(life, threads=threads, save_every=save_every)
     start_jax(threads=threads)
     from modlife.runs.life import run_life
 
     return run_life(life, Path(out), watch=watch, devices=threads, save_every=save_every)
+
+
+def _check_life(life: Any, *, threads: Any, save_every: Any) -> None:
+    from modlife.checks import check_count, check_seconds, shown
+    from modlife.errors import InputError
+    from modlife.runs.config import LifeConfig
+
+    if not isinstance(life, LifeConfig):
+        raise InputError(f"life = {shown(life)}, which is not a config; modlife.config makes one.")
+    check_count("threads", threads, 1024)
+    check_seconds("save_every", save_every)
 
 
 def living(
@@ -78,6 +90,8 @@ def living(
     """A life as an iterator over its moments; leave the loop, and it is saved. Without a config, the rest of one."""
     from modlife.runtime import start_jax
 
+    if life is not None:
+        _check_life(life, threads=threads, save_every=save_every)
     start_jax(threads=threads)
     from modlife.runs.life import living
 
@@ -88,9 +102,12 @@ def resume(
     out: str | Path, *, tasks: int | None = None, watch: "Watch | None" = None, save_every: float = 30.0
 ) -> dict[str, Any]:
     """Goes on with a life where it was interrupted, or with more tasks where it has ended; returns its summary."""
+    from modlife.checks import check_seconds, fitted
     from modlife.runs.store import RunDirectory
     from modlife.runtime import start_jax
 
+    tasks = fitted("tasks", int | None, tasks)
+    check_seconds("save_every", save_every)
     run = RunDirectory.open(Path(out))
     threads = run.threads()
     start_jax(threads=threads)

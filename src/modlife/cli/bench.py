@@ -7,7 +7,8 @@ from typing import Literal
 
 import tyro
 
-from modlife.cli.choices import REQUIRED
+from modlife.checks import check_count, check_positive
+from modlife.cli.choices import MOST_THREADS, REQUIRED
 from modlife.domains.domain import DOMAINS
 from modlife.errors import InputError
 
@@ -42,8 +43,11 @@ def usual(arguments: Sequence[str]) -> Options:
 def run(options: Options) -> None:
     """Measures."""
     threads, seconds = options.threads, options.seconds
-    if not seconds > 0 or (threads is not None and threads < 1):
-        raise InputError(f"threads = {threads}, seconds = {seconds}, but both must be more than 0.")
+    if threads is not None:
+        check_count("threads", threads, MOST_THREADS)
+    check_positive(options, "seconds", most=3600)
+    if options.what == "life" and seconds != Options.seconds:
+        raise InputError(f"seconds = {seconds}, but `bench life` takes as long as its life does: leave it out.")
     domain = DOMAINS[options.domain]
     from modlife.benchmarks import BENCHES
 

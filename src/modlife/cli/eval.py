@@ -1,16 +1,23 @@
 """`modlife eval`."""
 
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 
+from modlife.checks import check_evaluation
 from modlife.cli.choices import REQUIRED, Json
 from modlife.errors import InputError
+from modlife.metrics import stages_of
 from modlife.types import Acting
+
+if TYPE_CHECKING:
+    from modlife.runs.load import Run
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,8 @@ def usual(arguments: Sequence[str]) -> Options:
 def run(options: Options) -> None:
     """Evaluates."""
     if options.task and options.unseen:
-        raise InputError("Give either tasks or --unseen, not both.")
+        raise InputError(f"--task {' '.join(options.task)} beside --unseen: give either tasks or --unseen.")
+    check_evaluation(options.task, episodes=options.episodes, acting=options.acting, seed=options.seed)
     from modlife.runtime import start_jax
 
     start_jax()
@@ -53,4 +61,14 @@ def run(options: Options) -> None:
         print(complaint, file=sys.stderr)
     tasks = options.task or (found.unseen if options.unseen else None)
     record = found.evaluate(tasks, episodes=options.episodes, acting=options.acting, seed=options.seed)
-    print(json.dumps(record) if options.as_json else evaluation_table(record))
+    print(json.dumps(record) if options.as_json else evaluation_table(record, searched=searched(found)))
+
+
+def searched(found: "Run") -> set[str]:
+    """The tasks whose structure was found by a search, as far as the metrics can tell."""
+    with contextlib.suppress(InputError, LookupError, TypeError):  # metrics can be damaged, and need not be there
+        records = found.records
+        stages = stages_of(records)
+        structures = [record for record in records if record["kind"] == "structure" and record["how"] == "searched"]
+        return {task for record in structures for task in stages[record["stage"]]}
+    return set()

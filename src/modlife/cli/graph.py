@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from modlife.cli.choices import usual_world
+from modlife.cli.words import check_file, whole_file
 from modlife.domains.graph_svg import graph_svg
 
 
@@ -31,7 +32,9 @@ def usual(arguments: Sequence[str]) -> Options:
 def run(options: Options) -> None:
     """Draws."""
     graph, out = options.world.graph, options.out
-    svg = graph_svg(graph, task=graph.parse(options.task) if options.task else None)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(svg)
+    check_file("graph", out, ".svg")
+    svg = graph_svg(graph, task=None if options.task is None else graph.parse(options.task))
+    with whole_file(out) as aside:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(svg)
     print(f"problem graph of {graph.name}: {out}")

@@ -1,6 +1,7 @@
 """`modlife list`."""
 
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 
 from modlife.analysis.figures import FIGURES
 from modlife.cli.choices import Json, usual_world
+from modlife.cli.tables import terminal_width
+from modlife.cli.words import check_file, whole_file
 from modlife.domains.curricula import CURRICULA
 from modlife.domains.domain import DOMAINS, Domain
 from modlife.domains.graph import Discrete, ProblemGraph
@@ -49,6 +52,8 @@ def usual(arguments: Sequence[str]) -> Options:
 def run(options: Options) -> None:
     """Prints, and draws."""
     graph = options.world.graph
+    if options.picture:
+        check_file("picture", options.picture, ".png")
     print(json.dumps(as_dict(graph)) if options.as_json else as_text(graph))
     if options.picture:
         draw(DOMAINS[options.domain], options.world, options.picture)
@@ -64,7 +69,9 @@ def draw(domain: Domain, world: Any, path: Path) -> None:
     from modlife.domains.domain import environment_of
     from modlife.domains.pictures import save_picture
 
-    save_picture(domain.of("pictures", environment_of(world)).sheet(0), path)
+    sheet = domain.of("pictures", environment_of(world)).sheet(0)
+    with whole_file(path) as aside:
+        save_picture(sheet, aside)
 
 
 def as_dict(graph: ProblemGraph) -> dict[str, object]:
@@ -89,15 +96,28 @@ def as_text(graph: ProblemGraph) -> str:
     lines += [f"  {factor.name:<9} {', '.join(factor.components)}" for factor in graph.factors]
     names = [str(task) for task in graph.tasks]
     width = max(map(len, names)) + 2
-    columns = max(1, 100 // width)
+    columns = max(1, terminal_width() // width)
     lines += ["", "tasks:"]
     for start in range(0, len(names), columns):
         lines.append("  " + "".join(f"{name:<{width}}" for name in names[start : start + columns]).rstrip())
     lines += ["", "domains:"]
-    lines += [f"  {one.name:<15} {one.about}: modlife list --domain {one.name}{availability(one)}" for one in DOMAINS]
+    for one in DOMAINS:
+        lines += wrapped(one.name, f"{one.about}: modlife list --domain {one.name}{availability(one)}")
     for title, table in OTHERS:
-        lines += ["", f"{title}:", *(f"  {entry.name:<15} {entry.about}" for entry in table)]
+        lines += ["", f"{title}:", *(line for entry in table for line in wrapped(entry.name, entry.about))]
     return "\n".join(lines)
+
+
+def wrapped(name: str, about: str) -> list[str]:
+    """A name and what it is; in lines as long as a narrow terminal, in one line on any other."""
+    width = terminal_width()
+    return textwrap.wrap(
+        f"  {name:<15} {about}",
+        width if width < 100 else 1000,
+        subsequent_indent=" " * 18,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def availability(domain: Domain) -> str:

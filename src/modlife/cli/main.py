@@ -1,5 +1,6 @@
 """Finds the command, reads its options, and turns what goes wrong into one sentence."""
 
+import contextlib
 import importlib
 import os
 import sys
@@ -7,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 
 from modlife import __version__
-from modlife.errors import Diverged, InputError, StoreError, plain, unknown
+from modlife.errors import InputError, Sentence, StoreError, plain, unknown
 
 COMMANDS = {
     "list": "what there is: domains, their factors, components and tasks; agents, figures",
@@ -41,22 +42,51 @@ first steps:
 def main(argv: Sequence[str] | None = None) -> None:
     """The program `modlife`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.stderr is None:  # closed by the caller, who does not want to hear; a file opened next would take its place
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # until the end
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = show
-            run(arguments)
-    except InputError as error:
-        print(f"modlife: {error}", file=sys.stderr)
-        sys.exit(2)
-    except (StoreError, Diverged) as error:
-        print(f"modlife: {error}", file=sys.stderr)
-        sys.exit(1)
+        if sys.stdout is None:
+            raise StoreError("Standard output is closed: let it lead somewhere, such as > /dev/null.")
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = show
+                run(arguments)
+        finally:
+            sys.stdout.flush()  # here, where a full disk can still be told
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough; keep Python from writing to the closed pipe once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()  # the reader, such as `head`, has seen enough
         sys.exit(141)
+    except (Sentence, OSError, MemoryError, RuntimeError) as error:
+        sentence = told(error)
+        if sentence is None:
+            raise
+        drop_output()
+        with contextlib.suppress(OSError):
+            print(f"modlife: {sentence}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, InputError) else 1)
+
+
+def told(error: BaseException) -> str | None:
+    """What went wrong, in a sentence; None if it is a fault of the program."""
+    if isinstance(error, Sentence):
+        return str(error)
+    if isinstance(error, OSError):
+        what = f"'{error.filename}' could not be read or written" if error.filename else "Writing failed"
+        return f"{what}: {error.strerror or error}."
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+        return "There is not enough memory: take fewer environments, episodes or modules, or a smaller batch or replay."
+    return None
+
+
+def drop_output() -> None:
+    """Keeps Python from writing once more, at its end, what cannot be written."""
+    try:
+        sys.stdout.flush()
+    except (OSError, AttributeError):
+        with contextlib.suppress(OSError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show(message: Warning | str, *where: object) -> None:
@@ -76,7 +106,7 @@ def run(arguments: list[str]) -> None:
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS, hint="`modlife --help` explains them.")
 
-    import tyro  # here, so that the overview comes at once
+    from modlife.cli.words import read_options  # here, so that the overview comes at once
 
     command = importlib.import_module(f"modlife.cli.{name}")
-    command.run(tyro.cli(command.Options, default=command.usual(rest), prog=f"modlife {name}", args=rest))
+    command.run(read_options(command.Options, command.usual(rest), prog=f"modlife {name}", arguments=rest))

@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 import tyro
 
+from modlife.checks import check_count, check_seed
 from modlife.cli.choices import usual_world
+from modlife.cli.words import check_file, whole_file
 from modlife.domains.domain import DOMAINS, environment_of
 from modlife.errors import InputError
 
@@ -33,20 +35,28 @@ class Options:
     """The GIF file to write."""
     world: Any = None
     """Which tasks there are, for the agent without a run directory."""
+    beside: tyro.conf.Suppress[tyro.conf.Fixed[tuple[str, ...]]] = ()
+    """Options that were given, and say nothing beside a run directory."""
 
 
 def usual(arguments: Sequence[str]) -> Options:
     """The options of the domain that the arguments name."""
-    return Options(world=usual_world(arguments))
+    words = (word.partition("=")[0] for word in arguments)
+    beside = [word for word in words if word in ("--domain", "--policy") or word.startswith("--world.")]
+    return Options(world=usual_world(arguments), beside=tuple(beside))
 
 
 def run(options: Options) -> None:
     """Films."""
-    if options.episodes < 1:
-        raise InputError(f"episodes = {options.episodes}, but there must be at least 1 to film.")
-    if options.out.suffix != ".gif":
-        raise InputError(f"The film '{options.out}' must be a .gif file.")
-    if options.task and options.run is None:
+    check_count("episodes", options.episodes, 1000)
+    check_seed(options.seed)
+    check_file("film", options.out, ".gif")
+    if options.run is not None and options.beside:
+        raise InputError(
+            f"{', '.join(options.beside)} beside '{options.run}': a run directory says itself where its agent acts and "
+            "how; leave the option out."
+        )
+    if options.task is not None and options.run is None:
         options.world.graph.parse(options.task)
     from modlife.runtime import start_jax
 
@@ -55,7 +65,8 @@ def run(options: Options) -> None:
 
     who, domain, env, task, act = learnt(options) if options.run else unlearnt(options)
     pictures = domain.of("pictures", env)
-    returns, solved = film(env, pictures, task, act, options.out, episodes=options.episodes, seed=options.seed)
+    with whole_file(options.out) as aside:
+        returns, solved = film(env, pictures, task, act, aside, episodes=options.episodes, seed=options.seed)
     mean = sum(returns) / len(returns)
     print(
         f"{who} in {task}: mean return {mean:.3f}, goal met in {sum(solved)} of {options.episodes} episodes: "
@@ -80,7 +91,7 @@ def unlearnt(options: Options) -> tuple[Any, ...]:
     from modlife.domains.film import random_act
 
     domain, world = DOMAINS[options.domain], options.world
-    task = world.graph.parse(options.task) if options.task else world.graph.tasks[0]
+    task = world.graph.tasks[0] if options.task is None else world.graph.parse(options.task)
     env = environment_of(world)
     if options.policy == "random" or (options.policy is None and domain.scripted is None):
         return "random agent", domain, env, task, random_act(env)

@@ -8,7 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from modlife.lifelong.loop import Moment
 from modlife.lifelong.reports import Curve
@@ -16,6 +24,8 @@ from modlife.runs.config import LifeConfig
 from modlife.runs.life import Watch
 
 SECONDS_BETWEEN_LINES = 10.0
+WIDE = 100
+"""Columns that the whole bar takes."""
 
 
 @contextmanager
@@ -24,17 +34,18 @@ def progress_for(config: LifeConfig) -> Iterator[Watch]:
     if not sys.stderr.isatty():
         yield Lines(Meter(config))
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%  {task.fields[speed]:>7} steps/s  return {task.fields[mean]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        meter = Meter(config)
-        yield Bar(meter, bars, bars.add_task(config.agent, total=meter.total, speed="-", mean="-"))
+    console, meter = Console(stderr=True), Meter(config)
+    with Progress(*columns_for(console.width), console=console) as bars:
+        yield Bar(meter, bars, bars.add_task(config.agent, total=meter.total, doing="", speed="-", mean="-"))
+
+
+def columns_for(width: int) -> tuple[ProgressColumn, ...]:
+    """What the bar shows: in a narrow terminal only what is being done, how much is, and how long the rest takes."""
+    left = TextColumn("left"), TimeRemainingColumn()
+    if width < WIDE:
+        return TextColumn("{task.fields[doing]}"), TextColumn("{task.percentage:>3.0f}%"), *left
+    numbers = TextColumn("{task.percentage:>3.0f}%  {task.fields[speed]:>7} steps/s  return {task.fields[mean]}")
+    return TextColumn("{task.description}"), BarColumn(), numbers, TimeElapsedColumn(), *left
 
 
 @dataclass
@@ -72,7 +83,13 @@ class Meter:
     def speed(self) -> str:
         """Environment steps per second since this process's first ones, all phases included."""
         elapsed = time.perf_counter() - self.start
-        return f"{(self.done - (self.before or 0)) / elapsed:,.0f}" if elapsed > 1 else "-"
+        done = self.done - (self.before or 0)
+        return f"{done / elapsed:,.0f}" if elapsed > 1 and done else "-"
+
+    @property
+    def latest(self) -> str:
+        """The newest mean return, if there was one."""
+        return "-" if math.isnan(self.mean) else f"{self.mean:.3f}"
 
 
 @dataclass
@@ -89,7 +106,7 @@ class Lines:
         if now - self.last > SECONDS_BETWEEN_LINES or moment.ended:
             self.last, meter = now, self.meter
             share = 100 * meter.done / meter.total
-            self.say(f"{meter.doing}  {share:.0f}%  {meter.speed} steps/s  return {meter.mean:.3f}")
+            self.say(f"{meter.doing}  {share:.0f}%  {meter.speed} steps/s  return {meter.latest}")
 
     def say(self, sentence: str) -> None:
         """Prints it."""
@@ -111,9 +128,10 @@ class Bar:
         self.bars.update(
             self.bar,
             description=f"{meter.config.agent} {meter.doing}",
+            doing=meter.doing,
             completed=meter.done,
             speed=meter.speed,
-            mean=f"{meter.mean:.3f}",
+            mean=meter.latest,
         )
 
     def say(self, sentence: str) -> None:

@@ -1,6 +1,7 @@
 """Results as text for people."""
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Collection, Sequence
 from typing import Any
 
 MOST_LINES = 24
@@ -55,23 +56,34 @@ def evaluation_line(what: str, record: dict[str, Any]) -> str:
     )
 
 
-def evaluation_table(record: dict[str, Any]) -> str:
-    """An evaluation, a line per task."""
+def evaluation_table(record: dict[str, Any], *, searched: Collection[str] = ()) -> str:
+    """An evaluation, a line per task; `searched` are the tasks whose structure could have been another."""
     width = max(map(len, record["tasks"]))
     lines = [f"{'task':<{width}}  return  +-      success  length"]
     columns = (record[name] for name in ("tasks", "return", "standard_error", "success", "length"))
     for task, mean, error, success, length in zip(*columns, strict=True):
         lines.append(f"{task:<{width}}  {mean:6.3f}  {error:5.3f}  {success:7.2f}  {length:6.1f}")
     if "structure" in record:
-        lines[0] += "  structure  expected"
+        gap = "  " if len(lines[0]) + 21 <= terminal_width() else "\n    "  # a line of its own, where there is no room
+        lines[0] += f"{gap}structure  expected"
         for number, (found, expected) in enumerate(zip(record["structure"], record["expected"], strict=True), start=1):
-            lines[number] += f"  {path_of(found):<9}  {path_of(expected) if expected else 'none'}"
-    lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}")
+            lines[number] += f"{gap}{path_of(found):<9}  {path_of(expected) if expected else 'none'}"
+    lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}  (+-: standard error)")
     if "structure" in record:
-        pairs = zip(record["structure"], record["expected"], strict=True)
-        right = sum(list(found) == list(expected or ()) for found, expected in pairs)
-        lines.append(f"{right} of {len(record['tasks'])} structures as expected from the modules' first components")
+        lines += as_expected(record, searched)
     return "\n".join(lines)
+
+
+def as_expected(record: dict[str, Any], searched: Collection[str]) -> list[str]:
+    """How many structures that a search found are those that the modules' first components suggest."""
+    found = zip(record["tasks"], record["structure"], record["expected"], strict=True)
+    right = [list(structure) == list(expected or ()) for task, structure, expected in found if task in searched]
+    return [f"structures found as expected: {sum(right)} of {len(right)}"] if right else []
+
+
+def terminal_width() -> int:
+    """Columns to write in: those of the terminal, at most 100; as many where there is none."""
+    return min(100, shutil.get_terminal_size((100, 24)).columns)
 
 
 def path_of(structure: Sequence[int]) -> str:

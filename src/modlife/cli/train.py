@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from modlife.cli.choices import REQUIRED, Life, given, usual_life
+from modlife.checks import check_count, check_seconds
+from modlife.cli.choices import MOST_THREADS, REQUIRED, Life, given, usual_life
 from modlife.errors import InputError
 from modlife.runs.codec import flat, to_json
 from modlife.runs.config import LifeConfig
@@ -61,10 +62,11 @@ def usual(arguments: Sequence[str]) -> Options:
 def run(options: Options) -> None:
     """Trains."""
     config, threads = options.life, options.threads
+    check_seconds("save_every", options.save_every)
+    if threads is not None:
+        check_count("threads", threads, MOST_THREADS)
     if options.resume:
         config, threads = resumed(options)
-    if threads is not None and threads < 1:
-        raise InputError(f"threads = {threads}, but it must be at least 1.")
     threads = threads or 1
     from modlife.runtime import start_jax
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from modlife.checks import check_range
 from modlife.domains.graph import Factor, ProblemGraph
 from modlife.errors import InputError
 from modlife.registry import Table
@@ -107,13 +108,13 @@ def first_of_random_order(graph: ProblemGraph, *, count: int, seed: int, first: 
 
 def with_every_component(graph: ProblemGraph, *, count: int, seed: int, first: int | None) -> tuple[Task, ...]:
     """Training tasks in which every component occurs."""
+    check_range("tasks", count, max(graph.shape), graph.task_count, why="so that every component occurs")
     return held_out(graph, train=count, seed=seed).train
 
 
 def checked_count(graph: ProblemGraph, count: int) -> int:
     """A number of tasks that there are."""
-    if not 1 <= count <= graph.task_count:
-        raise InputError(f"tasks = {count}, but '{graph.name}' has {graph.task_count}.")
+    check_range("tasks", count, 1, graph.task_count, why=f"in '{graph.name}'")
     return count
 
 

@@ -3,9 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from modlife.checks import check_at_least, check_positive
+from modlife.checks import check_between, check_fields, check_positive, check_range
 from modlife.errors import InputError
 from modlife.types import Acting
+
+MOST = 2**20
+"""Largest number of environments, of their steps between updates, of samples in a gradient step."""
+HEAVIEST = 1e9
+"""Largest weight, clip and norm: products with it stay finite in 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +52,23 @@ class PPOConfig:
         return self.envs * self.length
 
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "envs", "length", "epochs", "minibatch")
+        check_fields(self)
+        check_between(self, 1, MOST, "envs", "length", "minibatch")
+        check_between(self, 1, 10_000, "epochs")
+        if self.batch >= 2**31:
+            raise InputError(
+                f"envs * length = {self.envs} * {self.length} = {self.batch}, but it must be less than 2**31."
+            )
         if self.batch % self.minibatch:
             raise InputError(
                 f"minibatch = {self.minibatch} does not divide envs * length = "
                 f"{self.envs} * {self.length} = {self.batch}."
             )
-        check_positive(self, "learning_rate", "adam_eps", "clip", "max_grad_norm")
+        check_positive(self, "learning_rate", "adam_eps", most=1)
+        check_positive(self, "clip", "max_grad_norm", most=HEAVIEST)
+        check_between(self, 0, HEAVIEST, "value_weight", "entropy_weight")
         for name in ("discount", "gae_lambda"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} = {getattr(self, name)}, but it must be 0 to 1.")
+            check_range(name, getattr(self, name), 0, 1)
 
 
 @dataclass(frozen=True)
@@ -87,8 +99,11 @@ class BCQConfig:
     """How to act after the offline phase; unfiltered Boltzmann sampling, the paper's words, is near random."""
 
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "batch", "target_period")
-        check_at_least(self, 0, "epochs", "td_weight", "likelihood_weight", "logit_weight")
-        check_positive(self, "learning_rate")
+        check_fields(self)
+        check_between(self, 1, MOST, "batch")
+        check_between(self, 1, 10**9, "target_period")
+        check_between(self, 0, 10_000, "epochs")
+        check_between(self, 0, HEAVIEST, "td_weight", "likelihood_weight", "logit_weight")
+        check_positive(self, "learning_rate", most=1)
         if not 0 <= self.threshold < 1:
             raise InputError(f"threshold = {self.threshold}, but it must be at least 0 and less than 1.")

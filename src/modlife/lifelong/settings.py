@@ -7,11 +7,14 @@ command line. `first_tasks` and `check` let the life's config ask what only the 
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from modlife.checks import check_at_least
+from modlife.checks import check_between, check_fields
 from modlife.domains.graph import ProblemGraph
 from modlife.errors import InputError
 from modlife.learners.config import BCQConfig, PPOConfig
 from modlife.registry import Table
+
+LARGEST_REPLAY = 2**24
+"""Rows are drawn from it with the precision of 32-bit floats (`learners.offline`)."""
 
 
 class Settings(Protocol):
@@ -61,8 +64,8 @@ class ExhaustiveConfig:
     """Episodes with which each structure is tried; their steps count against the budget."""
 
     def __post_init__(self) -> None:
-        if self.episodes < 1:
-            raise InputError(f"episodes = {self.episodes}, but a structure needs at least 1 to be tried.")
+        check_fields(self)
+        check_between(self, 1, 1000, "episodes")
 
     def most_steps(self, structures: int, horizon: int) -> int:
         """Environment steps that a search takes if no episode ends early."""
@@ -98,6 +101,9 @@ class Online(Settings):
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """How to learn online."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True)
 class Told(Settings):
@@ -111,7 +117,8 @@ class Told(Settings):
     """How to learn offline."""
 
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "replay_size")
+        check_fields(self)
+        check_between(self, 1, LARGEST_REPLAY, "replay_size")
 
 
 @dataclass(frozen=True)
@@ -130,9 +137,10 @@ class Searching(Settings):
     """How to learn offline."""
 
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "replay_size")
-        if self.modules is not None and self.modules < 1:
-            raise InputError(f"modules = {self.modules}, but an agent needs at least 1 per factor.")
+        check_fields(self)
+        check_between(self, 1, LARGEST_REPLAY, "replay_size")
+        if self.modules is not None:
+            check_between(self, 1, 64, "modules")
 
     def module_count(self, graph: ProblemGraph) -> int:
         """Modules per factor."""
@@ -143,8 +151,13 @@ class Searching(Settings):
         return min(self.module_count(graph), max(graph.shape))
 
     def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
-        """The search leaves something of the budget."""
+        """There is something to search for, and the search leaves something of the budget."""
         modules = self.module_count(graph)
+        if self.modules is not None and tasks <= modules:
+            raise InputError(
+                f"modules = {modules}, but with {tasks} tasks the search would never begin: the first {modules} each "
+                "get modules of their own. Give fewer modules, or more tasks."
+            )
         structures = modules ** len(graph.factors)
         most = self.search.most_steps(structures, horizon)
         if tasks > modules and steps <= most:

@@ -9,8 +9,9 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING
-from typing import Any, Literal
+from typing import Any
 
+from modlife.checks import fitted, shown
 from modlife.errors import InputError, unknown
 from modlife.registry import resolve
 
@@ -47,7 +48,7 @@ def flat(value: Any, prefix: str = "") -> dict[str, Any]:
 def from_json(kind: type, data: Any, *, where: str = "config", given: Mapping[str, Any] = NOTHING) -> Any:
     """A dataclass from JSON values that may come from anywhere; `given` are fields that need no reading."""
     if not isinstance(data, dict):
-        raise InputError(f"{where} must be a table of fields, but is {data!r}.")
+        raise InputError(f"{where} must be a table of fields, but is {shown(data)}.")
     hints, fields = typing.get_type_hints(kind), {one.name: one for one in dataclasses.fields(kind)}
     for name in data:
         if name not in fields:
@@ -65,7 +66,7 @@ def read(field: Any, hint: Any, value: Any, where: str) -> Any:
     if table is None:
         return checked(hint, value, where=where)
     if not isinstance(value, dict):
-        raise InputError(f"{where} must be a table of fields, but is {value!r}.")
+        raise InputError(f"{where} must be a table of fields, but is {shown(value)}.")
     name = value.get(table.kind)
     if not isinstance(name, str):
         raise InputError(f"{where} does not say which {table.kind} it is: {table.kind} = {name!r}.")
@@ -84,15 +85,4 @@ def checked(hint: Any, value: Any, *, where: str) -> Any:
         return origin(checked(options[0], one, where=where) for one in value)
     if origin is dict and isinstance(value, dict):
         return {name: checked(options[1], one, where=f"{where}.{name}") for name, one in value.items()}
-    if origin is Literal and any(value == option and type(value) is type(option) for option in options):
-        return value
-    if isinstance(hint, types.UnionType) and any(is_a(option, value) for option in options):
-        return value
-    if is_a(hint, value):
-        return value
-    raise InputError(f"{where} = {value!r}, which is not of the type {hint}.")
-
-
-def is_a(hint: Any, value: Any) -> bool:
-    """Whether a value is of a plain type; a whole number is a number."""
-    return type(value) is hint or (hint is float and type(value) is int and abs(value) < 2**1000)
+    return fitted(where, hint, value)

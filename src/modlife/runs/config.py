@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from modlife.checks import check_between, check_episodes, check_fields, check_once, check_seed, shown
 from modlife.domains import curricula
 from modlife.domains.curricula import CURRICULA, Order
 from modlife.domains.domain import DOMAINS, Domain, environment_of
@@ -39,7 +40,7 @@ class LifeConfig:
     """Everything random follows from it."""
     episodes: int = 100
     """Episodes per task in the evaluation after each stage; ten times as many at the end."""
-    grown: tyro.conf.Suppress[tuple[int, ...]] = ()
+    grown: tyro.conf.Suppress[tyro.conf.Fixed[tuple[int, ...]]] = ()
     """How many tasks it was planned for before, if it went on with more."""
     world: Any = field(default_factory=lambda: DOMAINS["grid2d"].usual_world(), metadata={TABLE: DOMAINS})
     """Which tasks there are."""
@@ -47,24 +48,31 @@ class LifeConfig:
     """The agent's own options."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.settings is None:
             object.__setattr__(self, "settings", self.entry.usual_settings())
         if type(self.settings) is not resolve(self.entry.settings):
             raise InputError(f"Settings of the agent '{self.agent}' cannot be {type(self.settings).__name__}.")
         if self.steps < 1:
             raise InputError(f"steps = {self.steps}, but an agent needs at least 1 environment step per task to learn.")
-        if self.episodes < 2:
-            raise InputError(f"episodes = {self.episodes}, but an evaluation needs at least 2.")
-        if self.seed < 0:
-            raise InputError(f"seed = {self.seed}, but a seed is 0 or more.")
-        if self.only and self.tasks is not None:
-            raise InputError("Give either how many tasks or which ones, not both.")
+        check_between(self, 1, 10**12, "steps")
+        check_episodes(self.episodes, most=10**5)
+        check_seed(self.seed)
+        self.check_tasks()
         sizes = (*self.grown, len(self.chosen))
         if list(sizes) != sorted(set(sizes)) or sizes[0] < 1:
             raise InputError(f"A life of {self.grown} tasks cannot have grown to {len(self.chosen)}.")
         graph, horizon, settings = self.world.graph, self.world.horizon, self.settings
         assert settings is not None
         settings.check(tasks=len(self.chosen), steps=self.steps, graph=graph, horizon=horizon)
+
+    def check_tasks(self) -> None:
+        """Tasks are either counted or named, each once."""
+        if self.only and self.tasks is not None:
+            raise InputError(
+                f"tasks = {self.tasks} beside only = {' '.join(self.only)}: give either how many tasks or which ones."
+            )
+        check_once("only", self.only)
 
     @property
     def entry(self) -> AgentEntry:
@@ -128,16 +136,16 @@ def life_json(config: LifeConfig) -> dict[str, Any]:
 def life_from_json(data: Any, *, where: str = "config") -> LifeConfig:
     """A life's config from a manifest of this or the earlier schema."""
     if not isinstance(data, dict):
-        raise InputError(f"{where} must be a table of fields, but is {data!r}.")
+        raise InputError(f"{where} must be a table of fields, but is {shown(data)}.")
     data = dict(data)
     schema = data.pop("schema", 1)
     if schema not in (1, SCHEMA) or isinstance(schema, bool):
-        raise InputError(f"{where} has schema {schema!r}; this version reads 1 and {SCHEMA}.")
+        raise InputError(f"{where} has schema {shown(schema)}; this version reads 1 and {SCHEMA}.")
     if schema == 1:
         data = upgraded(data, where=where)
     agent = data.get("agent", LifeConfig.agent)
     if not isinstance(agent, str):
-        raise InputError(f"{where}.agent = {agent!r}, which is not of the type {str}.")
+        raise InputError(f"{where}.agent = {shown(agent)}, which is not a text.")
     settings = from_json(resolve(AGENTS[agent].settings), data.pop("settings", {}), where=f"{where}.settings")
     return from_json(LifeConfig, data, where=where, given={"settings": settings})
 
@@ -151,7 +159,10 @@ def life_from_options(agent: str, domain: str, options: Mapping[str, Any]) -> Li
     usual = AGENTS[agent].usual_settings()
     plain = {name: to_json(value) for name, value in options.items()}
     life = {name: value for name, value in plain.items() if name in own}
-    world = {"domain": domain, **plain.pop("world", {})}
+    world = plain.pop("world", {})
+    if not isinstance(world, dict):
+        raise InputError(f"world = {shown(world)}, which is not a table of fields, such as {{'size': 10}}.")
+    world = {"domain": domain, **world}
     settings = {name: value for name, value in plain.items() if name not in own}
     for one in dataclasses.fields(usual):
         table = one.metadata.get(TABLE)
@@ -173,7 +184,7 @@ def upgraded(data: dict[str, Any], *, where: str) -> dict[str, Any]:
     renamed = {"offline_epochs": "epochs", "offline_batch": "batch", "offline_learning_rate": "learning_rate"}
     for name in ("world", "ppo", "bcq"):
         if not isinstance(data.get(name, {}), dict):
-            raise InputError(f"{where}.{name} must be a table of fields, but is {data[name]!r}.")
+            raise InputError(f"{where}.{name} must be a table of fields, but is {shown(data[name])}.")
     bcq = dict(data.get("bcq", {}))
     options = {
         "modules": data.get("modules"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from modlife.checks import check_evaluation
 from modlife.domains.domain import Domain
 from modlife.errors import InputError
 from modlife.lifelong.agent import Agent, AgentState
@@ -123,8 +124,7 @@ class Run:
         seed: int = 0,
     ) -> dict[str, Any]:
         """Returns on tasks, by default those learnt, as a record; and what else the agent knows of them."""
-        if episodes < 2:
-            raise InputError(f"episodes = {episodes}, but an evaluation needs at least 2.")
+        check_evaluation(tasks, episodes=episodes, acting=acting, seed=seed)
         graph = self.agent.env.graph
         chosen = [graph.parse(str(task)) for task in tasks] if tasks is not None else list(self.learnt())
         if not chosen:

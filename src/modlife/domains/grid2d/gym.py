@@ -20,11 +20,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Array, Bool, Int, Int32, UInt8, UInt32
 
+from modlife.checks import check_count
 from modlife.domains.env import Outcome
 from modlife.domains.grid2d.environment import Grid2D, State
 from modlife.domains.grid2d.pictures import GridPictures
 from modlife.domains.grid2d.world import VIEW, World
-from modlife.domains.gym import checked_render_mode, draw_seed, generators, world_and_task
+from modlife.domains.gym import MOST_ENVS, checked_render_mode, checked_seed, draw_seed, generators, world_and_task
 from modlife.domains.pictures import Picture
 from modlife.errors import InputError
 
@@ -88,12 +89,14 @@ class Grid2DEnv(gymnasium.Env[np.ndarray, np.int64]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """A new random layout."""
-        super().reset(seed=seed)
+        super().reset(seed=checked_seed(seed))
         self._state, image = self._reset(jnp.array(self.task), draw_seed(self.np_random))
         return np.asarray(image), {}
 
     def step(self, action: int | np.int64) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """One action; `info["success"]` tells whether the target was reached."""
+        if self._state is None:
+            raise InputError("Call reset before the first step.")
         checked = np.asarray(action)
         if checked.shape != () or not self.action_space.contains(checked[()]):
             raise InputError(f"Action {action!r} is not one of the whole numbers 0 to {self.world.actions - 1}.")
@@ -128,7 +131,7 @@ class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         render_mode: str | None = None,
         **options: Any,
     ):
-        self.num_envs = num_envs
+        self.num_envs = check_count("num_envs", num_envs, MOST_ENVS)
         self.world, self.task = world_and_task(World, options, static=static, target=target, dynamics=dynamics)
         self.render_mode = checked_render_mode(render_mode)
         self.single_observation_space, self.single_action_space = spaces_of(self.world)
@@ -149,6 +152,8 @@ class Grid2DVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """One action in each environment, and a new layout where that ended an episode."""
+        if self._state is None:
+            raise InputError("Call reset before the first step.")
         if not self.action_space.contains(np.asarray(actions)):
             raise InputError(
                 f"Actions must be {self.num_envs} whole numbers from 0 to {self.world.actions - 1}; got {actions!r}."

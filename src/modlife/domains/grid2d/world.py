@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Literal
 
-from modlife.checks import check_choices, check_range
+from modlife.checks import check_fields, check_range
 from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
 from modlife.errors import InputError, unknown
 
@@ -62,7 +62,7 @@ class World:
     """Whether reaching the horizon is reported as truncated or, as in the released code, as terminated."""
 
     def __post_init__(self) -> None:
-        check_choices(self)
+        check_fields(self)
         if not self.statics:
             raise InputError(f"statics is empty; take some of {', '.join(STATICS)}.")
         for name in self.statics:

@@ -17,7 +17,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Float
 
-from modlife.domains.gym import checked_render_mode, generators, world_and_task
+from modlife.checks import check_count
+from modlife.domains.gym import MOST_ENVS, checked_render_mode, checked_seed, generators, world_and_task
 from modlife.domains.pictures import Picture
 from modlife.domains.robot.physics import Physics, Step
 from modlife.domains.robot.render import Camera
@@ -62,7 +63,7 @@ class RobotLiftEnv(gymnasium.Env[Any, np.ndarray]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """A new place for the object."""
-        super().reset(seed=seed)
+        super().reset(seed=checked_seed(seed))
         self._now = self.physics.start(self.task[None], self.np_random.random((1, 3)))
         self._time, self._solved = 0, False
         return by_part(self._now.observation[0]), {}
@@ -111,14 +112,14 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
         render_mode: str | None = None,
         **options: Any,
     ):
-        self.num_envs = num_envs
+        self.num_envs = check_count("num_envs", num_envs, MOST_ENVS)
         self.world, task = world_and_task(RobotWorld, options, robot=robot, object=object, obstacle=obstacle)
         self.tasks = np.tile(task, (num_envs, 1))
         self.render_mode = checked_render_mode(render_mode)
         self.single_observation_space, self.single_action_space = spaces_of()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.physics = Physics(self.world, workers=workers)
+        self.physics = Physics(self.world, workers=check_count("workers", workers, 1024))
         self._generators: list[np.random.Generator] = []
         self._now: Step | None = None
         self._times = np.zeros(num_envs, int)

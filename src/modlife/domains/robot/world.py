@@ -7,7 +7,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from modlife.checks import check_choices
+from modlife.checks import check_fields, check_range
 from modlife.domains.graph import Continuous, Factor, Part, ProblemGraph
 from modlife.errors import InputError, unknown
 
@@ -58,7 +58,7 @@ class RobotWorld:
     """Steps after which an episode is cut off."""
 
     def __post_init__(self) -> None:
-        check_choices(self)
+        check_fields(self)
         for field, known in (("obstacles", OBSTACLES), ("objects", OBJECTS), ("robots", ROBOTS)):
             chosen = getattr(self, field)
             if not chosen or len(set(chosen)) < len(chosen):
@@ -66,8 +66,7 @@ class RobotWorld:
             for name in chosen:
                 if name not in known:
                     raise unknown(field.removesuffix("s"), name, known)
-        if self.horizon < 1:
-            raise InputError(f"horizon = {self.horizon}, but an episode has at least 1 step.")
+        check_range("horizon", self.horizon, 1, 2**20)
 
     @property
     def timing(self) -> Preset:
