@@ -336,7 +336,7 @@ def both(right: float) -> tuple[tuple[str, float], ...]:
 @pytest.mark.parametrize("tasks", range(1, 10))
 def test_the_zero_shot_line_is_a_mean_within_the_life(tasks: int, tmp_path: Path, drawn: Callable[..., Any]):
     """Zero-shot returns of 0, 0.1, 0.2, ...: the mean of w of them in a row lies on the same line, if it is one."""
-    run = made_up(tmp_path / "a", "comp-search", tasks=tasks, value=lambda number, _: number / 1.0, modules=1)
+    run = made_up(tmp_path / "a", "comp-struct", tasks=tasks, value=lambda number, _: number / 1.0)
     figure, rows = drawn(figure_3, run)
     middle = figure.axes[1]
     window = [1, 1, 1, 2, 2, 3, 3, 4, 4][tasks - 1]

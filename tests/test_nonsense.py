@@ -5,7 +5,6 @@ Tables of bad inputs, made systematically from the fields of the configs, beside
 
 import json
 import math
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -460,15 +459,6 @@ def test_all_committed_configs_are_still_read():
 def test_an_output_that_cannot_be_written_is_told(line: str, code: int, sentence: str):
     out = subprocess.run(f"{sys.executable} -m modlife {line}", shell=True, capture_output=True, text=True, timeout=60)
     assert (out.returncode, out.stderr) == (code, sentence)
-
-
-def test_a_backend_that_jax_does_not_have_is_told(tmp_path: Path):
-    place = {**os.environ, "JAX_PLATFORMS": "cuda"}
-    words = [sys.executable, "-m", "modlife", "play"]
-    out = subprocess.run(words, cwd=tmp_path, env=place, capture_output=True, text=True, timeout=60)
-    assert out.returncode == 1
-    assert "modlife: JAX cannot run on JAX_PLATFORMS = 'cuda' here" in out.stderr and "Traceback" not in out.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes")])

@@ -9,10 +9,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from lives import Lived, small
@@ -20,6 +22,7 @@ from terminal import command, lenient
 
 from modlife import memory, runtime
 from modlife.errors import Diverged, InputError, StoreError, plain
+from modlife.learners.ppo import PPO
 from modlife.lifelong import evaluation
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.loop import Moment
@@ -182,20 +185,49 @@ def test_run_directories_without_checksums_are_read_with_a_remark():
 # Numbers that are none
 
 
-def test_a_life_that_learns_nothing_but_nan_stops_and_says_so(lives: Callable[[str], Lived], tmp_path: Path):
-    """With a learning rate that no config refuses; what was good is saved."""
-    config = small("comp-struct", ppo={"envs": 4, "length": 32, "minibatch": 64, "learning_rate": 1e25})
-    with lenient(), pytest.raises(Diverged) as caught:
-        run_life(config, tmp_path / "run", save_every=1000)
-    sentence = str(caught.value)
-    assert sentence.startswith(f"Learning {config.chosen[0]}, online, step ")
-    assert "not finite" in sentence and "--ppo.learning-rate (now 1e+25)" in sentence
+def test_a_life_that_comes_to_nan_stops_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What was good is saved; and going on with it leads to the same point."""
+    config, right, calls = small("comp-struct"), PPO.update, []
+
+    def update(self: PPO, learner: Any, *, key: Any) -> Any:
+        calls.append(1)
+        after, happened, progress = right(self, learner, key=key)
+        return (
+            jax.tree.map(lambda leaf: leaf * jnp.nan if leaf.dtype.kind == "f" else leaf, after),
+            happened,
+            progress,
+        )
+
     run = RunDirectory(tmp_path / "run")
+    with lenient(), monkeypatch.context() as patch, pytest.raises(Diverged) as caught:
+        run_life(config, run.path, save_every=1000, watch=Until(2, lambda: patch.setattr(PPO, "update", update)))
+    sentence = str(caught.value)
+    assert len(calls) == 1
+    assert sentence.startswith(f"Learning {config.chosen[0]}, online, step 2 of 4: the work of this phase (learner.")
+    assert "not finite" in sentence and "--ppo.learning-rate (now 0.001)" in sentence
     saved = run.checkpoints.read(run.checkpoints.path(run.checkpoints.numbers()[-1]))
+    assert saved.index.description.facts.done == 1
     assert all(np.isfinite(array).all() for array in saved.arrays.values() if array.dtype.kind == "f")
     assert run.remarks() == []
+    monkeypatch.setattr(PPO, "update", update)
     end = command("train", "--resume", "--out", str(run.path))
     assert end.code == 1 and end.err.splitlines()[-1] == f"modlife: {sentence}"
+
+
+@dataclass
+class Until:
+    """Does something at the moment of a number."""
+
+    left: int
+    do: Callable[[], Any]
+
+    def moment(self, moment: Moment) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.do()
+
+    def say(self, sentence: str) -> None:
+        raise AssertionError(sentence)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -221,7 +253,7 @@ def test_reports_that_are_not_finite_are_noticed(searched: Lived, bad: float):
     ("options", "sentence"),
     [
         ({"ppo": {"envs": 10**6, "length": 2000, "minibatch": 1000}}, "What an update collects takes at least "),
-        ({"replay_size": 10**9, "steps": 10**10}, "Replay of 4 tasks takes at least "),
+        ({"replay_size": 2**24, "steps": 10**10, "tasks": 64}, "Replay of 64 tasks takes at least "),
     ],
 )
 def test_memory_is_counted_before_it_is_asked_for(tmp_path: Path, options: dict[str, Any], sentence: str):
@@ -248,9 +280,9 @@ def test_evaluation_in_pieces_gives_the_same_numbers(searched: Lived, monkeypatc
     run = Run.load(searched.path)
     judge = Judge(run.agent.env, run.agent.network, run.agent.acting, 5)
     policies = [run.policy(task) for task in run.tasks]
-    whole = judge.evaluate(run.tasks, policies, key=runtime_key())
+    whole = judge.evaluate(run.tasks, policies, key=jax.random.key(7))
     monkeypatch.setattr(evaluation, "at_once", lambda env: 1000)  # 16 tasks x 5 episodes: 12 of 64 steps a call
-    pieces = judge.evaluate(run.tasks, policies, key=runtime_key())
+    pieces = judge.evaluate(run.tasks, policies, key=jax.random.key(7))
     for name in evaluation.OUTCOMES:
         np.testing.assert_array_equal(getattr(whole, name), getattr(pieces, name))
 
@@ -259,15 +291,9 @@ def test_more_episodes_than_fit_are_evaluated_in_groups(searched: Lived, monkeyp
     run = Run.load(searched.path)
     monkeypatch.setattr(evaluation, "EPISODES", 4)
     result = Judge(run.agent.env, run.agent.network, run.agent.acting, 10).evaluate(
-        run.tasks[:1], [run.policy(run.tasks[0])], key=runtime_key()
+        run.tasks[:1], [run.policy(run.tasks[0])], key=jax.random.key(7)
     )
     assert result.returns.shape == (1, 10) and len(set(result.returns[0].tolist())) > 2
-
-
-def runtime_key():
-    import jax
-
-    return jax.random.key(7)
 
 
 def test_a_long_evaluation_can_be_stopped(searched: Lived, monkeypatch: pytest.MonkeyPatch):
@@ -292,26 +318,14 @@ def test_a_signal_in_the_evaluation_after_a_stage_saves_what_was_learnt(
     """It arrives in the middle of the evaluation, and again in the one at the end; the life ends as if it had not."""
     life = lives("stl")
     monkeypatch.setattr(evaluation, "at_once", lambda env: 1000)
-    asked = iter([4, 9, 60])
-
-    class Impatient:
-        def __init__(self) -> None:
-            self.left = next(asked, 10**9)
-
-        def moment(self, moment: Moment) -> None:
-            self.left -= 1
-            if self.left == 0:
-                os.kill(os.getpid(), signal.SIGTERM)
-
-        def say(self, sentence: str) -> None:
-            raise AssertionError(sentence)
-
+    asked = iter([4, 9])
     stops = 0
     with lenient():
         while True:
             begun = None if (tmp_path / "run").exists() else life.config
             try:
-                run_life(begun, tmp_path / "run", watch=Impatient(), save_every=1000)
+                watch = Until(next(asked, -1), lambda: os.kill(os.getpid(), signal.SIGTERM))
+                run_life(begun, tmp_path / "run", watch=watch, save_every=1000)
                 break
             except Stopped:
                 stops += 1

@@ -43,6 +43,7 @@ class Diverged(Sentence):
 def unknown(kind: str, name: object, known: Iterable[object], *, hint: str = "") -> InputError:
     """The error for a name that is not among the known ones, with the nearest one suggested."""
     names = [str(one) for one in known]
-    near = difflib.get_close_matches(str(name)[:100], names, n=1)
-    guess = f" Did you mean '{near[0]}'?" if near else ""
+    by_letters = {one.lower(): one for one in names}
+    near = difflib.get_close_matches(str(name)[:100].lower(), by_letters, n=1)
+    guess = f" Did you mean '{by_letters[near[0]]}'?" if near else ""
     return InputError(f"No {kind} '{plain(name, 200)}'.{guess} Known: {', '.join(names)}.{hint and ' ' + hint}")

@@ -47,9 +47,6 @@ class Table(Generic[EntryT]):
     def __getitem__(self, name: str) -> EntryT:
         load_plugins()
         if not isinstance(name, str) or name not in self._entries:
-            same = [one for one in self._entries if one.lower() == str(name).lower()]
-            if same:
-                raise InputError(f"No {self.kind} '{name}'. Did you mean '{same[0]}'? `modlife list` shows all.")
             raise unknown(self.kind, name, self._entries, hint="`modlife list` shows all.")
         return self._entries[name]
 

@@ -197,6 +197,8 @@ def check_picture(out: Path) -> None:
         raise InputError(f"'{out}' is to be a picture, such as '{out.with_suffix('.png')}'; its numbers go beside it.")
     if out.suffix[1:].lower() not in endings:
         raise InputError(f"'{out}' must end in the format of a picture: .{', .'.join(endings)}.")
+    if out.is_dir():
+        raise InputError(f"'{out}' is a directory; name a file.")
 
 
 def save(figure: Any, rows: Sequence[Row], out: Path) -> None:

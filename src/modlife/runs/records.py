@@ -29,7 +29,7 @@ EVALUATION: Fields = {
 KINDS: Mapping[str, Fields] = {
     "curriculum": {"stages": list[list[str]]},
     "structure": {"stage": int, "structure": list[int], "how": str, "steps": int},
-    "curve": {"stage": int, "steps": int, "return": NUMBERS, "success": NUMBERS},
+    "curve": {"stage": int, "steps": int, "return": NUMBERS},
     "evaluation": {"stage": int, **EVALUATION},  # the first versions did not say when
     "offline": {"stage": int, "epoch": int, "tasks": int},
 }
