@@ -21,7 +21,7 @@ def summary_text(summary: dict[str, Any]) -> str:
         evaluation_line("tasks learnt", summary["seen"]),
     ]
     for when, averages in summary.get("by_phase", {}).items():
-        lines.append(f"  {PHASES[when]:<35} return {averages['mean_return']:.3f}")
+        lines.append(f"  {PHASES.get(when, when):<35} return {averages['mean_return']:.3f}")
     if set(PHASES) <= set(summary.get("by_phase", {})) and summary["tasks"] <= MOST_LINES:
         lines = [phases_table(summary), "", *lines]
     if "structures" in summary and summary["structures"]["searched"]:

@@ -16,20 +16,19 @@ Record = dict[str, Any]
 Fields = Mapping[str, Any]
 """For each field its type, or the fields of the table that it holds."""
 
-NUMBERS = list[float | None]
 EVALUATION: Fields = {
     "tasks": list[str],
     "episodes": int,
     "mean_return": float,
-    "return": NUMBERS,
-    "standard_error": NUMBERS,
-    "success": NUMBERS,
-    "length": NUMBERS,
+    "return": list[float],
+    "standard_error": list[float],
+    "success": list[float],
+    "length": list[float],
 }
 KINDS: Mapping[str, Fields] = {
     "curriculum": {"stages": list[list[str]]},
     "structure": {"stage": int, "structure": list[int], "how": str, "steps": int},
-    "curve": {"stage": int, "steps": int, "return": NUMBERS},
+    "curve": {"stage": int, "steps": int, "return": list[float | None]},
     "evaluation": {"stage": int, **EVALUATION},  # the first versions did not say when
     "offline": {"stage": int, "epoch": int, "tasks": int},
 }
@@ -107,6 +106,8 @@ def checked_summary(summary: Any, path: Path) -> Record:
     for name in ("seen", "unseen"):
         if name in summary:
             check_evaluation(summary[name], f"{where}, {name}")
+    if len(summary["seen"]["tasks"]) != summary["tasks"]:
+        raise InputError(f"{where}: of {summary['tasks']} tasks, {len(summary['seen']['tasks'])} were seen.")
     for when, averages in summary.get("by_phase", {}).items():
         check_fields(averages, AVERAGES, f"{where}, by_phase, {when}")
         if len(averages["return"]) != summary["tasks"]:
