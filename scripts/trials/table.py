@@ -1,0 +1,28 @@
+"""The table of trials."""
+
+from trials import kills, signals
+from trials.bench import Trial
+
+TRIALS = {
+    one.name: one
+    for one in (
+        Trial(
+            "kills",
+            "Killed at any moment (SIGKILL) and resumed, a life ends with the same bytes; no saved checkpoint is lost",
+            "kills",
+            "500",
+            kills.run,
+            kills.units,
+            processes=False,
+        ),
+        Trial(
+            "signals",
+            "Asked to stop (SIGINT, SIGTERM) at any moment, a life is saved within 15 s and can be resumed",
+            "signals",
+            "300",
+            signals.run,
+            signals.units,
+            processes=False,
+        ),
+    )
+}
