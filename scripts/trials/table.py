@@ -1,6 +1,6 @@
 """The table of trials."""
 
-from trials import kills, signals
+from trials import bits, kills, signals
 from trials.bench import Trial
 
 TRIALS = {
@@ -23,6 +23,14 @@ TRIALS = {
             signals.run,
             signals.units,
             processes=False,
+        ),
+        Trial(
+            "bits",
+            "Every bit of what a run directory tells of its life is checked: any flip is noticed by eval and resume",
+            "bits flipped",
+            "all",
+            bits.run,
+            bits.units,
         ),
     )
 }
