@@ -45,7 +45,7 @@ def run(bench: Bench, unit: str) -> Tally:
     which, name, share, part = unit.split()
     stride, tally, life = int(share.removeprefix("1/")), Tally(), bench.life(AGENT)
     with bench.scratch("bits", unit.replace("/", "-").replace(" ", "-"), tally=tally) as folder, known():
-        directory = copied(life, folder / "run", which)
+        directory = copied(life, folder / "run", which, "offline")
         reader = Telling(directory)
         right = reader.all()
         if said := [sentence for read in right.values() for sentence in read.said]:
@@ -63,10 +63,10 @@ def run(bench: Bench, unit: str) -> Tally:
     return tally
 
 
-def copied(life: Lived, folder: Path, which: str) -> RunDirectory:
+def copied(life: Lived, folder: Path, which: str, phase: str) -> RunDirectory:
     """A copy of a life that has ended, or in the middle of a phase."""
     if which == "running":
-        return life.copy(folder, life.amid("offline"))
+        return life.copy(folder, life.amid(phase))
     run = life.copy(folder, max(life.described()))
     shutil.copy(life.path / "summary.json", folder)
     return run

@@ -1,7 +1,7 @@
 """The table of trials."""
 
-from trials import bits, kills, signals
-from trials.bench import Trial
+from trials import bits, damage, kills, signals
+from trials.bench import Trial, numbered
 
 TRIALS = {
     one.name: one
@@ -31,6 +31,14 @@ TRIALS = {
             "all",
             bits.run,
             bits.units,
+        ),
+        Trial(
+            "damage",
+            "Whatever happens to its files, a run directory is read as it was, or a sentence names the file",
+            "damages",
+            "10000",
+            damage.run,
+            numbered,
         ),
     )
 }
