@@ -98,11 +98,8 @@ class Reader:
         """As `modlife train --resume` of a life that has ended."""
         run = RunDirectory.open(self.path)
         if not run.has_ended:
-            return "", ()
-        text = summary_text(run.summary() or {})
-        if not text.replace("\n", "").isprintable():
-            raise ValueError(f"The summary is unfit for a terminal: {text!r}")
-        return text, tuple(run.remarks())
+            raise InputError(f"'{self.path}' goes on: there is no summary yet.")
+        return fit_for_a_terminal(summary_text(run.summary() or {})), tuple(run.remarks())
 
     def resume(self) -> tuple[str, tuple[str, ...]]:
         """As `modlife train --resume` before it learns."""
@@ -114,11 +111,18 @@ class Reader:
                     raise InputError(f"'{writer.path}' has metrics but no checkpoints: they are missing.")
                 return f"{config} {threads}", ()
             found = restore.newest(writer.run, config)
-            said = (*found.complaints, writer.differences(devices=threads))
+            fit_for_a_terminal(writer.differences(devices=threads) or "")
             writer.rewind_metrics(found.description.metrics)
             metrics = (self.path / "metrics.jsonl").read_bytes()
             value = f"{config} {threads} {digest(found.moment.state)} {hashlib.sha256(metrics).hexdigest()}"
-            return value, tuple(sentence for sentence in said if sentence)
+            return value, found.complaints
+
+
+def fit_for_a_terminal(text: str) -> str:
+    """What is printed as it is."""
+    if not text.replace("\n", "").isprintable():
+        raise ValueError(f"This is printed as it is: {text!r}")
+    return text
 
 
 def go_on_and_save(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -154,10 +158,10 @@ def digest(state: AgentState) -> str:
 
 @contextlib.contextmanager
 def remembered() -> Iterator[None]:
-    """States are built once for the same config and the same checksums, which are all that they depend on."""
+    """States are built once from the same config, description and arrays, which are all that they depend on."""
     with (
-        patch.object(restore, "moment_of", by_checksums(restore.moment_of)),
-        patch.object(load, "acting_state", by_checksums(restore.acting_state)),
+        patch.object(restore, "moment_of", by_content(restore.moment_of)),
+        patch.object(load, "acting_state", by_content(restore.acting_state)),
         same_configs(),
     ):
         yield
@@ -180,12 +184,16 @@ def same_configs() -> Iterator[None]:
         yield
 
 
-def by_checksums(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a config and a checkpoint that remembers its results."""
+def by_content(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a config, a checkpoint and perhaps its replay that remembers its results."""
     known: dict[str, Any] = {}
 
-    def remembers(config: Any, saved: Any, *rest: Any, **options: Any) -> Any:
-        key = repr((config, saved.index))
+    def remembers(config: Any, saved: Any, *rest: tuple[Any, ...], **options: Any) -> Any:
+        replay = [(str(one.times), one.rows) for memory in rest for one in memory]
+        found = hashlib.sha256(repr((config, saved.index)).encode())
+        for name, array in [*saved.arrays.items(), *replay]:
+            found.update(f"{name} {array.dtype}{array.shape}".encode() + np.ascontiguousarray(array).data)
+        key = found.hexdigest()
         if key not in known:
             known[key] = function(config, saved, *rest, **options)
         return known[key]
