@@ -1,6 +1,6 @@
 """The table of trials."""
 
-from trials import bits, damage, kills, signals
+from trials import bits, damage, faults, kills, signals
 from trials.bench import Trial, numbered
 
 TRIALS = {
@@ -39,6 +39,14 @@ TRIALS = {
             "10000",
             damage.run,
             numbered,
+        ),
+        Trial(
+            "faults",
+            "Whichever call of the operating system fails, a sentence says so, and nothing that was saved is lost",
+            "calls that failed",
+            "2000",
+            faults.run,
+            faults.units,
         ),
     )
 }
