@@ -293,7 +293,7 @@ class RunWriter:
         changes = [f"{name} {began.get(name)} -> {now.get(name)}" for name in now if began.get(name) != now.get(name)]
         if not changes:
             return None
-        return f"Since this life began, {', '.join(changes)}: it may not end exactly as it would have."
+        return plain(f"Since this life began, {', '.join(changes)}: it may not end exactly as it would have.")
 
     def finish(self, summary: dict[str, Any]) -> dict[str, Any]:
         """Writes the summary, with what is known of the files that grew; returns it as it stands there."""

@@ -1,0 +1,52 @@
+"""The table of trials."""
+
+from trials import bits, damage, faults, kills, signals
+from trials.bench import Trial, numbered
+
+TRIALS = {
+    one.name: one
+    for one in (
+        Trial(
+            "kills",
+            "Killed at any moment (SIGKILL) and resumed, a life ends with the same bytes; no saved checkpoint is lost",
+            "kills",
+            "500",
+            kills.run,
+            kills.units,
+            processes=False,
+        ),
+        Trial(
+            "signals",
+            "Asked to stop (SIGINT, SIGTERM) at any moment, a life is saved within 15 s and can be resumed",
+            "signals",
+            "300",
+            signals.run,
+            signals.units,
+            processes=False,
+        ),
+        Trial(
+            "bits",
+            "Every bit of what a run directory tells of its life is checked: any flip is noticed by eval and resume",
+            "bits flipped",
+            "all",
+            bits.run,
+            bits.units,
+        ),
+        Trial(
+            "damage",
+            "Whatever happens to its files, a run directory is read as it was, or a sentence names the file",
+            "damages",
+            "10000",
+            damage.run,
+            numbered,
+        ),
+        Trial(
+            "faults",
+            "Whichever call of the operating system fails, a sentence says so, and nothing that was saved is lost",
+            "calls that failed",
+            "2000",
+            faults.run,
+            faults.units,
+        ),
+    )
+}
