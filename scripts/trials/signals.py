@@ -1,19 +1,17 @@
 """A life that is asked to stop (SIGINT, SIGTERM) at random moments is saved, says so, and can be resumed."""
 
-import itertools
 import os
 import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from lives import NAMES, small
 
 from modlife.runs.config import LifeConfig, life_from_options
-from trials.bench import Bench, Tally
+from trials.bench import Bench, Tally, parts_of
 from trials.kills import finish
 from trials.processes import (
     Before,
@@ -38,15 +36,9 @@ AFTER = 3
 """Checkpoints that a process may still save after it was asked: of the step that it is in, and of the stop."""
 
 
-def units(size: str) -> Iterator[str]:
-    """Lives by number, and how many signals each gets."""
-    each = min(PER_LIFE, int(size))
-    return (f"{number}x{each}" for number in itertools.count())
-
-
 def run(bench: Bench, unit: str) -> Tally:
     """One life: agents in turn; every fifth one of full size, every fourth one with nothing compiled yet."""
-    number, count = map(int, unit.split("x"))
+    number, count = parts_of(unit)
     agent, is_full, is_cold = NAMES[number % len(NAMES)], number % 5 == 4, number % 4 == 3
     tally, rng = Tally(), bench.rng("signals", unit)
     with bench.scratch("signals", unit, tally=tally) as folder:
