@@ -1,6 +1,6 @@
 """The table of trials."""
 
-from trials import bits, damage, faults, kills, power, signals
+from trials import bits, damage, faults, kills, power, races, signals
 from trials.bench import Trial, batches
 
 TRIALS = {
@@ -55,6 +55,14 @@ TRIALS = {
             "10000",
             power.run,
             batches(power.PER_UNIT),
+        ),
+        Trial(
+            "races",
+            "Of several writers that want one run directory, processes or threads, exactly one gets it",
+            "races",
+            "500",
+            races.run,
+            batches(races.PER_UNIT),
         ),
     )
 }
