@@ -1,6 +1,6 @@
 """The table of trials."""
 
-from trials import bits, damage, faults, kills, power, races, signals
+from trials import bits, damage, faults, fuzz, kills, power, races, signals
 from trials.bench import Trial, batches
 
 TRIALS = {
@@ -63,6 +63,14 @@ TRIALS = {
             "500",
             races.run,
             batches(races.PER_UNIT),
+        ),
+        Trial(
+            "fuzz",
+            "Whatever is typed, or given as a config: a sentence and an exit code of 0, 1 or 2, never a traceback",
+            "command lines and configs",
+            "1000",
+            fuzz.run,
+            batches(fuzz.PER_UNIT),
         ),
     )
 }
