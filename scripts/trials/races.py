@@ -98,7 +98,7 @@ def others(count: int) -> Iterator[list[Other]]:
                 text=True,
                 env=environment(),
             )
-            stack.callback(process.wait)
+            stack.enter_context(process)
             stack.callback(process.kill)
             found.append(Other(process))
         for one in found:

@@ -63,8 +63,8 @@ def run(bench: Bench, unit: str) -> Tally:
 
 
 def full_size(agent: str) -> LifeConfig:
-    """A life with all settings as they are by default, of few tasks and steps."""
-    return life_from_options(agent, "grid2d", {"tasks": 4, "steps": 20_000})
+    """A life with all settings as they are by default; it takes a minute or more, and comes to each phase soon."""
+    return life_from_options(agent, "grid2d", {"tasks": 16, "steps": 100_000})
 
 
 def ask(home: Home, when: str, tally: Tally, *, stride: int, rng: random.Random, cache: dict[str, str]) -> None:
@@ -74,7 +74,7 @@ def ask(home: Home, when: str, tally: Tally, *, stride: int, rng: random.Random,
         wait_for_python(process)
         if when == "late":
             wait_for(process, lambda: size_of(home.run / "history.jsonl") != before.history, longest=60)
-            time.sleep(rng.uniform(0, 40))
+            time.sleep(rng.uniform(0, 25))
         else:
             wait_for_moment(process, home, when, stride=stride, rng=rng)
         if process.poll() is not None:
@@ -94,7 +94,8 @@ def ask(home: Home, when: str, tally: Tally, *, stride: int, rng: random.Random,
     wrong = [*judge(home, end, max(seen, before.newest)), *damage_of(home.run, at_least=seen)]
     if took > LONGEST:
         wrong.append(f"it took {took:.1f} s to end, {busy:.1f} s of processor time")
-    tally.seen["stopped and saved" if process.returncode == 128 + number else "ended before anything was promised"] += 1
+    ends = {128 + number: "stopped and saved", -number: "ended before anything was promised", 0: "lived to its end"}
+    tally.seen[ends.get(process.returncode, "ended otherwise")] += 1
     tally.fail(*(f"{number.name} {moment}: {one}" for one in wrong))
 
 
