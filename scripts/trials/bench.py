@@ -104,9 +104,15 @@ class Trial:
     """Whether units run in processes of their own; else they start some, and threads are enough."""
 
 
-def numbered(size: str) -> Iterator[str]:
-    """Units by number, without end."""
-    return map(str, count())
+def batches(most: int) -> Callable[[str], Iterator[str]]:
+    """Units by number without end, with so many trials each; or fewer, if fewer are asked for."""
+    return lambda size: (f"{number}x{min(most, int(size))}" for number in count())
+
+
+def parts_of(unit: str) -> tuple[int, int]:
+    """The number of such a unit, and how many trials it has."""
+    number, trials = unit.split("x")
+    return int(number), int(trials)
 
 
 def newest(run: Path) -> int:

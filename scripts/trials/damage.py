@@ -14,7 +14,7 @@ from typing import Any
 from lives import NAMES, everything
 
 from modlife.runs.sealed import sealed
-from trials.bench import Bench, Tally
+from trials.bench import Bench, Tally, parts_of
 from trials.bits import copied, flipped
 from trials.reading import Read, Reader, attempt, go_on_and_save, remembered
 
@@ -220,7 +220,7 @@ DAMAGE: tuple[Callable[[Place, Path], None], ...] = (
 
 def run(bench: Bench, unit: str) -> Tally:
     """One run directory, running or finished, damaged again and again; agents in turn."""
-    number, tally = int(unit), Tally()
+    (number, count), tally = parts_of(unit), Tally()
     agent, rng = NAMES[number % len(NAMES)], bench.rng("damage", unit)
     life = bench.life(agent)
     which = "finished" if number // len(NAMES) % 2 else "running"
@@ -228,7 +228,7 @@ def run(bench: Bench, unit: str) -> Tally:
         base = copied(life, folder / "base", which, rng.choice(sorted(life.phases()))).path
         right, older = Reader(fresh(base, folder)).all(), values_of_older(base, folder)
         saved = attempt(lambda: go_on_and_save(fresh(base, folder)))
-        for trial in range(PER_UNIT):
+        for trial in range(count):
             place = Place(fresh(base, folder), precious(folder), random.Random(f"{rng.random()}"))
             damage = place.rng.choice(DAMAGE)
             damage(place, place.some())

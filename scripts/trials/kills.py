@@ -1,30 +1,22 @@
 """A life that is killed (SIGKILL) at random moments, and resumed each time, ends with the bytes of one left alone."""
 
-import itertools
 import os
 import random
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 from lives import NAMES, small
 
-from trials.bench import Bench, Tally, litter
+from trials.bench import Bench, Tally, litter, parts_of
 from trials.processes import Before, Home, damage_of, differences, last_line, moment_of, plan, wait_for_moment
 
 PER_LIFE = 15
 """Kills of one life."""
 
 
-def units(size: str) -> Iterator[str]:
-    """Lives by number, and how often each is killed."""
-    each = min(PER_LIFE, int(size))
-    return (f"{number}x{each}" for number in itertools.count())
-
-
 def run(bench: Bench, unit: str) -> Tally:
     """One life: agents in turn, every third one on two threads."""
-    number, count = map(int, unit.split("x"))
+    number, count = parts_of(unit)
     agent, threads = NAMES[number % len(NAMES)], 2 if number % 3 == 2 else 1
     tally, rng = Tally(), bench.rng("kills", unit)
     reference = bench.reference(agent, threads)

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -143,11 +144,16 @@ def go_on_and_save(path: Path) -> tuple[str, tuple[str, ...]]:
 
 DIGESTS: dict[int, tuple[Any, str]] = {}
 """Of states, by their identity; they are kept, so that it stays theirs."""
+BUILT: dict[str, Any] = {}
+"""States that were built, by what they were built from."""
+MANY = 100
+"""As many of them as memory is for."""
 
 
 def digest(state: AgentState) -> str:
     """A checksum of all that a state holds."""
     if id(state) not in DIGESTS:
+        forget_if_many(DIGESTS)
         found = hashlib.sha256(repr(state.facts).encode())
         for leaf in jax.tree.leaves((state.params, state.work, [one.rows for one in state.memory])):
             array = np.asarray(leaf)
@@ -165,7 +171,12 @@ def remembered() -> Iterator[None]:
         same_configs(),
     ):
         yield
-    DIGESTS.clear()
+
+
+def forget_if_many(known: dict[Any, Any]) -> None:
+    """Makes room."""
+    if len(known) >= MANY:
+        known.clear()
 
 
 @contextlib.contextmanager
@@ -186,16 +197,16 @@ def same_configs() -> Iterator[None]:
 
 def by_content(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a config, a checkpoint and perhaps its replay that remembers its results."""
-    known: dict[str, Any] = {}
 
     def remembers(config: Any, saved: Any, *rest: tuple[Any, ...], **options: Any) -> Any:
         replay = [(str(one.times), one.rows) for memory in rest for one in memory]
-        found = hashlib.sha256(repr((config, saved.index)).encode())
-        for name, array in [*saved.arrays.items(), *replay]:
+        found = hashlib.sha256(repr((function.__name__, config, saved.index, options)).encode())
+        for name, array in [*sorted(saved.arrays.items(), key=itemgetter(0)), *replay]:
             found.update(f"{name} {array.dtype}{array.shape}".encode() + np.ascontiguousarray(array).data)
         key = found.hexdigest()
-        if key not in known:
-            known[key] = function(config, saved, *rest, **options)
-        return known[key]
+        if key not in BUILT:
+            forget_if_many(BUILT)
+            BUILT[key] = function(config, saved, *rest, **options)
+        return BUILT[key]
 
     return remembers

@@ -1,19 +1,17 @@
 """A life that is asked to stop (SIGINT, SIGTERM) at random moments is saved, says so, and can be resumed."""
 
-import itertools
 import os
 import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from lives import NAMES, small
 
 from modlife.runs.config import LifeConfig, life_from_options
-from trials.bench import Bench, Tally
+from trials.bench import Bench, Tally, parts_of
 from trials.kills import finish
 from trials.processes import (
     Before,
@@ -38,15 +36,9 @@ AFTER = 3
 """Checkpoints that a process may still save after it was asked: of the step that it is in, and of the stop."""
 
 
-def units(size: str) -> Iterator[str]:
-    """Lives by number, and how many signals each gets."""
-    each = min(PER_LIFE, int(size))
-    return (f"{number}x{each}" for number in itertools.count())
-
-
 def run(bench: Bench, unit: str) -> Tally:
     """One life: agents in turn; every fifth one of full size, every fourth one with nothing compiled yet."""
-    number, count = map(int, unit.split("x"))
+    number, count = parts_of(unit)
     agent, is_full, is_cold = NAMES[number % len(NAMES)], number % 5 == 4, number % 4 == 3
     tally, rng = Tally(), bench.rng("signals", unit)
     with bench.scratch("signals", unit, tally=tally) as folder:
@@ -71,8 +63,8 @@ def run(bench: Bench, unit: str) -> Tally:
 
 
 def full_size(agent: str) -> LifeConfig:
-    """A life with all settings as they are by default, of few tasks and steps."""
-    return life_from_options(agent, "grid2d", {"tasks": 4, "steps": 20_000})
+    """A life with all settings as they are by default; it takes a minute or more, and comes to each phase soon."""
+    return life_from_options(agent, "grid2d", {"tasks": 16, "steps": 100_000})
 
 
 def ask(home: Home, when: str, tally: Tally, *, stride: int, rng: random.Random, cache: dict[str, str]) -> None:
@@ -82,7 +74,7 @@ def ask(home: Home, when: str, tally: Tally, *, stride: int, rng: random.Random,
         wait_for_python(process)
         if when == "late":
             wait_for(process, lambda: size_of(home.run / "history.jsonl") != before.history, longest=60)
-            time.sleep(rng.uniform(0, 40))
+            time.sleep(rng.uniform(0, 25))
         else:
             wait_for_moment(process, home, when, stride=stride, rng=rng)
         if process.poll() is not None:
@@ -102,7 +94,8 @@ def ask(home: Home, when: str, tally: Tally, *, stride: int, rng: random.Random,
     wrong = [*judge(home, end, max(seen, before.newest)), *damage_of(home.run, at_least=seen)]
     if took > LONGEST:
         wrong.append(f"it took {took:.1f} s to end, {busy:.1f} s of processor time")
-    tally.seen["stopped and saved" if process.returncode == 128 + number else "ended before anything was promised"] += 1
+    ends = {128 + number: "stopped and saved", -number: "ended before anything was promised", 0: "lived to its end"}
+    tally.seen[ends.get(process.returncode, "ended otherwise")] += 1
     tally.fail(*(f"{number.name} {moment}: {one}" for one in wrong))
 
 

@@ -1,7 +1,7 @@
 """The table of trials."""
 
-from trials import bits, damage, faults, kills, signals
-from trials.bench import Trial, numbered
+from trials import bits, damage, faults, fuzz, kills, power, races, signals
+from trials.bench import Trial, batches
 
 TRIALS = {
     one.name: one
@@ -12,7 +12,7 @@ TRIALS = {
             "kills",
             "500",
             kills.run,
-            kills.units,
+            batches(kills.PER_LIFE),
             processes=False,
         ),
         Trial(
@@ -21,7 +21,7 @@ TRIALS = {
             "signals",
             "300",
             signals.run,
-            signals.units,
+            batches(signals.PER_LIFE),
             processes=False,
         ),
         Trial(
@@ -38,7 +38,7 @@ TRIALS = {
             "damages",
             "10000",
             damage.run,
-            numbered,
+            batches(damage.PER_UNIT),
         ),
         Trial(
             "faults",
@@ -47,6 +47,30 @@ TRIALS = {
             "2000",
             faults.run,
             faults.units,
+        ),
+        Trial(
+            "power",
+            "After power loss, whatever the disk had time for, a run directory opens with what was saved last",
+            "states of the disk",
+            "10000",
+            power.run,
+            batches(power.PER_UNIT),
+        ),
+        Trial(
+            "races",
+            "Of several writers that want one run directory, processes or threads, exactly one gets it",
+            "races",
+            "500",
+            races.run,
+            batches(races.PER_UNIT),
+        ),
+        Trial(
+            "fuzz",
+            "Whatever is typed, or given as a config: a sentence and an exit code of 0, 1 or 2, never a traceback",
+            "command lines and configs",
+            "1000",
+            fuzz.run,
+            batches(fuzz.PER_UNIT),
         ),
     )
 }
