@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 HANGS = 3600
-"""Seconds after which a unit hangs."""
+"""Seconds after which a unit hangs: its process ends, and says where it was."""
 FAILURES_SHOWN = 20
 
 
@@ -110,12 +110,7 @@ def executor(trial: Any, jobs: int) -> Executor:
     """Where units run side by side."""
     if not trial.processes:
         return ThreadPoolExecutor(jobs)
-    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=watch_out)
-
-
-def watch_out() -> None:
-    """A unit that hangs ends its process, and says where it was."""
-    faulthandler.dump_traceback_later(HANGS, exit=True, repeat=False)
+    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
 
 
 def run_unit(name: str, folder: Path, seed: int, unit: str) -> dict[str, Any]:
@@ -127,10 +122,11 @@ def run_unit(name: str, folder: Path, seed: int, unit: str) -> dict[str, Any]:
     from trials.table import TRIALS
 
     if TRIALS[name].processes:
-        watch_out()
+        faulthandler.dump_traceback_later(HANGS, exit=True)
     start = time.monotonic()
     tally = TRIALS[name].run(Bench(folder, folder / "shared", seed), unit)
     took = round(time.monotonic() - start, 1)
+    faulthandler.cancel_dump_traceback_later()
     return {"trial": name, "seed": seed, "unit": unit, "took": took, "commit": commit(), **vars(tally)}
 
 

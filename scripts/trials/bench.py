@@ -32,9 +32,10 @@ class Tally:
     seconds: list[float] = field(default_factory=list)
     """How long it took to stop, where that is promised."""
 
-    def fail(self, *sentences: str) -> None:
-        """Notes failures."""
-        self.failures += sentences
+    def fail(self, where: str, *wrong: str) -> None:
+        """Notes a failure, if anything is wrong with a trial."""
+        if wrong:
+            self.failures.append(f"{where}: {'; '.join(wrong)}")
 
 
 @dataclass(frozen=True)

@@ -49,16 +49,16 @@ def run(bench: Bench, unit: str) -> Tally:
         reader = Telling(directory)
         right = reader.all()
         if said := [sentence for read in right.values() for sentence in read.said]:
-            tally.fail(f"before any damage: {said}")
+            tally.fail("before any damage", *said)
         data = (directory.path / name).read_bytes()
         if len(data) * 8 > MOST_BITS[name]:
-            tally.fail(f"{name} has more bits than are tried")
+            tally.fail(name, "it has more bits than are tried")
         bits = range(0, len(data) * 8, stride)
         for bit in itertools.islice(bits, int(part) * PER_UNIT, (int(part) + 1) * PER_UNIT):
             (directory.path / name).write_bytes(flipped(data, bit))
             tally.trials += 1
             wrong = judged(reader.all(), right, directory.path)
-            tally.fail(*(f"bit {bit} of {name} of a {which} life: {one}" for one in wrong))
+            tally.fail(f"bit {bit} of {name} of a {which} life", *wrong)
     tally.seen[f"bits of {name} of a {which} life"] += tally.trials
     return tally
 

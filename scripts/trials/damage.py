@@ -243,7 +243,7 @@ def run(bench: Bench, unit: str) -> Tally:
             tally.seen[f"damaged: {damage.__name__.replace('_', ' ')}"] += 1
             tally.seen["readings refused"] += sum(read.value is None for read in found.values())
             tally.seen["readings with a value"] += sum(read.value is not None for read in found.values())
-            tally.fail(*(f"{agent}, {which}, damage {trial} ({damage.__name__}): {one}" for one in wrong))
+            tally.fail(f"{agent}, {which}, damage {trial} ({damage.__name__})", *wrong)
     return tally
 
 

@@ -121,8 +121,7 @@ def run(bench: Bench, unit: str) -> Tally:
             wrong += ["a file stays open"] if open_files() > handles else []
             tally.trials += 1
             tally.seen[f"{what}: {shim.struck} failed"] += 1
-            tally.fail(*(f"call {at} of {count} ({shim.struck}, {error}): {one}" for one in wrong))
-    tally.failures[:] = [f"{agent}, {what}: {one}" for one in tally.failures]
+            tally.fail(f"{agent}, {what}: call {at} of {count} ({shim.struck}, {error})", *wrong)
     return tally
 
 

@@ -90,7 +90,7 @@ def run(bench: Bench, unit: str) -> Tally:
                 wrong.append(f"it took {time.monotonic() - start:.0f} s")
             tally.trials += 1
             tally.seen[kind] += 1
-            tally.fail(*(f"{number}: {what[:300]!r}: {one}" for one in wrong))
+            tally.fail(f"{number}: {what[:300]!r}", *wrong)
     return tally
 
 

@@ -47,9 +47,10 @@ def kill(home: Home, when: str, tally: Tally, *, stride: int, rng: random.Random
     moment = moment_of(home, before)
     tally.seen[f"killed {moment}"] += 1
     tally.seen["killed with something half written"] += bool(litter(home.run.parent))
+    wrong = damage_of(home.run, at_least=max(before.newest, seen))
     if process.returncode != -signal.SIGKILL:
-        tally.fail(f"{moment}: it ended by itself with code {process.returncode}: {last_line(said)}")
-    tally.fail(*(f"killed {moment}: {one}" for one in damage_of(home.run, at_least=max(before.newest, seen))))
+        wrong.append(f"it ended by itself with code {process.returncode}: {last_line(said)}")
+    tally.fail(f"killed {moment}", *wrong)
 
 
 def finish(home: Home, reference: Path, tally: Tally) -> None:
@@ -59,8 +60,8 @@ def finish(home: Home, reference: Path, tally: Tally) -> None:
     with home.process() as process:
         _, said = process.communicate()
     if process.returncode:
-        tally.fail(f"it could not be resumed, code {process.returncode}: {last_line(said)}")
+        tally.fail("left alone", f"it could not be resumed, code {process.returncode}: {last_line(said)}")
         return
     tally.seen["lives that ended"] += 1
-    tally.fail(*differences(home.run, reference))
-    tally.fail(*(f"'{path}' was left behind" for path in litter(home.run.parent)))
+    left = [f"'{path}' was left behind" for path in litter(home.run.parent)]
+    tally.fail("left alone", *differences(home.run, reference), *left)

@@ -272,7 +272,7 @@ def run(bench: Bench, unit: str) -> Tally:
             wrong = judged(state / OUT, config, promises)
             tally.trials += 1
             tally.seen[f"states {promises}"] += 1
-            tally.fail(*(f"{agent}, state {trial}, after call {end} of {len(calls)}: {one}" for one in wrong))
+            tally.fail(f"{agent}, state {trial}, after call {end} of {len(calls)}", *wrong)
     return tally
 
 

@@ -124,7 +124,7 @@ def run(bench: Bench, unit: str) -> Tally:
             tally.trials += 1
             tally.seen[f"{size} {who}, {kind}"] += 1
             wrong = judged(ends, path, winners=int(fair))
-            tally.fail(*(f"race {number}, {size} {who} ({', '.join(hows)}): {one}" for one in wrong))
+            tally.fail(f"race {number}, {size} {who} ({', '.join(hows)})", *wrong)
     return tally
 
 

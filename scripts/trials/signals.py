@@ -96,7 +96,7 @@ def ask(home: Home, when: str, tally: Tally, *, stride: int, rng: random.Random,
         wrong.append(f"it took {took:.1f} s to end, {busy:.1f} s of processor time")
     ends = {128 + number: "stopped and saved", -number: "ended before anything was promised", 0: "lived to its end"}
     tally.seen[ends.get(process.returncode, "ended otherwise")] += 1
-    tally.fail(*(f"{number.name} {moment}: {one}" for one in wrong))
+    tally.fail(f"{number.name} {moment}", *wrong)
 
 
 def wait_for_end(process: subprocess.Popen[str]) -> float:
@@ -135,7 +135,7 @@ def judge_end(process: subprocess.Popen[str], tally: Tally) -> None:
     """A process that ended before it was asked to must have lived its life."""
     _, said = process.communicate()
     if process.returncode:
-        tally.fail(f"it ended by itself with code {process.returncode}: {last_line(said)}")
+        tally.fail("before it was asked", f"it ended with code {process.returncode}: {last_line(said)}")
 
 
 @dataclass(frozen=True)
