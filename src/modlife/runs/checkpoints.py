@@ -19,7 +19,7 @@ from modlife.errors import InputError, ReadError
 from modlife.learners.replay import Replay
 from modlife.lifelong.agent import Facts
 from modlife.runs.codec import from_json, to_json
-from modlife.runs.durable import ASIDE, Disk, clear, read_regular, replace_file, save_error, sha256
+from modlife.runs.durable import ASIDE, Disk, clear, read_regular, reading, replace_file, save_error, sha256
 from modlife.runs.sealed import File, sealed, unsealed
 
 FORMAT = 3
@@ -75,11 +75,11 @@ class Checkpoints:
 
     def numbers(self) -> list[int]:
         """Those that have their final name, oldest first."""
-        if self.folder.is_symlink():
-            raise InputError(f"'{self.folder}' is a link, not a directory of the run.")
-        if not self.folder.is_dir():
-            return []
-        found = sorted(int(path.name) for path in self.folder.iterdir() if NUMBER.fullmatch(path.name))
+        with reading(self.folder):
+            no_link(self.folder)
+            if not self.folder.is_dir():
+                return []
+            found = sorted(int(path.name) for path in self.folder.iterdir() if NUMBER.fullmatch(path.name))
         if found and found[-1] >= MANY:
             raise InputError(f"'{self.path(found[-1])}' is not of this life, which cannot have so many. Move it away.")
         return found
@@ -146,7 +146,7 @@ class Checkpoints:
         try:
             return bool(unsealed(self.path(number) / INDEX)["description"]["ended"])
         except ReadError:
-            return (self.path(number) / INDEX).exists()  # it may be read another time
+            return True  # it may be read another time
         except (InputError, KeyError, TypeError):
             return False
 
@@ -162,16 +162,12 @@ class Checkpoints:
 
     def sweep(self) -> None:
         """Removes what killed writers left behind, and makes durable what they had no time to."""
-        for folder in (self.folder, self.replay):
-            if folder.is_symlink():
-                raise InputError(f"'{folder}' is a link, not a directory of the run.")
         for folder in (self.folder.parent, self.folder, self.replay):
-            for path in folder.glob(f"*{ASIDE}") if folder.is_dir() else ():
-                try:
-                    self.disk.remove(path)
-                except OSError as error:
-                    raise save_error(path, error) from error
             try:
+                if folder != self.folder.parent:
+                    no_link(folder)
+                for path in folder.glob(f"*{ASIDE}") if folder.is_dir() else ():
+                    self.disk.remove(path)
                 if folder.is_dir():
                     self.disk.sync(folder)
             except OSError as error:
@@ -179,8 +175,8 @@ class Checkpoints:
 
     def verify(self, folder: Path) -> tuple[Index, bytes]:
         """A checkpoint's index and the bytes of its arrays, every byte checked; says which file is damaged, and how."""
-        if folder.is_symlink():
-            raise InputError(f"'{folder}' is a link, not a directory of the run.")
+        with reading(folder):
+            no_link(folder)
         body = unsealed(folder / INDEX)
         if body.get("format") != FORMAT:
             raise InputError(
@@ -218,6 +214,12 @@ class Saved:
     folder: Path
     index: Index
     arrays: dict[str, np.ndarray]
+
+
+def no_link(folder: Path) -> None:
+    """A directory of a run is not somewhere else."""
+    if folder.is_symlink():
+        raise InputError(f"'{folder}' is a link, not a directory of the run.")
 
 
 def named_arrays(tree: Any) -> dict[str, np.ndarray]:

@@ -5,12 +5,16 @@ import hashlib
 import os
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from modlife.errors import InputError, ReadError, StoreError
 
 ASIDE = ".tmp"
 """Ending of what is being written; left behind only by a kill, and removed by the next writer."""
+NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG)
+"""What the system says of a file that is not there, or is something else."""
 LARGE = 2**32
 """More bytes than any file of a run needs."""
 
@@ -69,7 +73,11 @@ class Disk:
 def open_own(path: str, flags: int) -> int:
     """Opens a file to change it in place: a plain one with no other name, not what a link or a device leads to."""
     handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-    status = os.fstat(handle)
+    try:
+        status = os.fstat(handle)
+    except OSError:
+        os.close(handle)
+        raise
     if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
         return handle
     os.close(handle)
@@ -106,33 +114,39 @@ def save_error(path: Path, error: OSError) -> StoreError:
 
 def clear(disk: Disk, aside: Path) -> None:
     """Removes what a failed write left; a disk that refuses even this keeps it until the next writer comes."""
-    if aside.exists():
-        try:
+    try:
+        if aside.exists():
             disk.remove(aside)
-        except OSError:
-            return
+    except OSError:
+        return
 
 
 def read_regular(path: Path, *, size: int | None = None, most: int = LARGE) -> bytes:
     """The content of a plain file: no link, device or pipe; of the expected size, or at most so many bytes."""
-    try:
+    with reading(path):
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(f"'{path}' is not a plain file.")
+            if size is not None and status.st_size != size:
+                raise InputError(f"'{path}' is damaged: it has {status.st_size} bytes instead of {size}.")
+            if status.st_size > most:
+                raise InputError(f"'{path}' has {status.st_size} bytes; such a file has at most {most}.")
+            return read_whole(handle, status.st_size)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What the system says against reading a path is said in a sentence; whether it may be read another time or not."""
+    try:
+        yield
     except OSError as error:
         why = "It is a link" if error.errno == errno.ELOOP else error.strerror
-        raise ReadError(f"'{path}' cannot be read: {why}.") from error
-    try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"'{path}' is not a plain file.")
-        if size is not None and status.st_size != size:
-            raise InputError(f"'{path}' is damaged: it has {status.st_size} bytes instead of {size}.")
-        if status.st_size > most:
-            raise InputError(f"'{path}' has {status.st_size} bytes; such a file has at most {most}.")
-        return read_whole(handle, status.st_size)
-    except OSError as error:
-        raise ReadError(f"'{path}' cannot be read: {error.strerror}.") from error
-    finally:
-        os.close(handle)
+        kind = InputError if error.errno in NOT_THERE else ReadError
+        raise kind(f"'{path}' cannot be read: {why}.") from error
 
 
 def read_whole(handle: int, size: int) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from modlife.errors import InputError
+from modlife.errors import InputError, ReadError
 from modlife.lifelong.agent import Agent, AgentState, phase_of, template
 from modlife.lifelong.loop import Moment
 from modlife.runs.checkpoints import Checkpoints, Description, Saved, filled
@@ -58,6 +58,10 @@ def newest_readable(run: RunDirectory, read: Callable[[Checkpoints, Saved], T]) 
         try:
             found = read(run.checkpoints, run.checkpoints.read(run.checkpoints.path(number)))
             return found, tuple(f"{complaint} An older checkpoint is tried." for complaint in complaints)
+        except ReadError as error:  # going back to an older one would cut the metrics that this one needs
+            raise ReadError(
+                f"{error} It may be intact: try again; if this goes on, move the checkpoint away."
+            ) from error
         except InputError as error:
             if str(error) not in complaints:
                 complaints.append(str(error))

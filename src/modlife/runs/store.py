@@ -27,7 +27,7 @@ from modlife.errors import InputError, StoreError, plain
 from modlife.runs.checkpoints import Checkpoints, Description
 from modlife.runs.codec import from_json, to_json
 from modlife.runs.config import LifeConfig, life_from_json, life_json
-from modlife.runs.durable import ASIDE, Disk, clear, make_parents, read_regular, replace_file, save_error
+from modlife.runs.durable import ASIDE, Disk, clear, make_parents, read_regular, reading, replace_file, save_error
 from modlife.runs.provenance import SCHEMA, conditions, manifest, origin
 from modlife.runs.records import Record, checked_records, checked_summary
 from modlife.runs.sealed import MEGABYTE, File, as_line, damaged, read_body, sealed, sealed_line, unsealed_line
@@ -54,7 +54,9 @@ class RunDirectory:
     @staticmethod
     def open(path: Path) -> "RunDirectory":
         """An existing run directory."""
-        if not (path / MANIFEST).is_file():
+        with reading(path):
+            is_run = (path / MANIFEST).is_file()
+        if not is_run:
             raise InputError(f"'{path}' is not a run directory: it has no {MANIFEST}. `modlife train` makes one.")
         return RunDirectory(path)
 
@@ -75,7 +77,13 @@ class RunDirectory:
 
     def config(self) -> LifeConfig:
         """The config of the life, checked."""
-        return life_from_json(self.manifest().get("config"), where=f"{self.path}/{MANIFEST}: config")
+        where = f"{self.path}/{MANIFEST}: config"
+        try:
+            return life_from_json(self.manifest().get("config"), where=where)
+        except InputError as error:
+            if str(self.path) in str(error):
+                raise
+            raise InputError(f"{where}: {error}") from error
 
     def threads(self) -> int:
         """The number of threads that the life runs on; schema 1 had it as text."""
@@ -95,8 +103,9 @@ class RunDirectory:
     def history(self) -> list[dict[str, Any]]:
         """One record for each process that lived a part of it."""
         path, has_seals = self.path / HISTORY, self.is_sealed
-        if not has_seals and not path.exists():
-            return []  # the first versions had none
+        with reading(path):
+            if not has_seals and not path.exists():
+                return []  # the first versions had none
         return [unsealed_line(path, line, sealed=has_seals) for line in whole_lines(self.known_bytes(HISTORY))]
 
     def known_bytes(self, name: str) -> bytes:
@@ -141,8 +150,9 @@ class RunDirectory:
     def summary(self) -> Record | None:
         """What the life came to, if it has ended."""
         path = self.path / SUMMARY
-        if not path.exists() and not path.is_symlink():
-            return None
+        with reading(path):
+            if not path.exists() and not path.is_symlink():
+                return None
         data, has_seal = read_body(path, most=MOST[SUMMARY])
         if self.is_sealed and not has_seal:
             raise damaged(path, "it has no checksum")
@@ -188,8 +198,9 @@ class RunWriter:
     @staticmethod
     def create(path: Path, config: LifeConfig, disk: Disk | None = None, *, devices: int = 1) -> "RunWriter":
         """A new run directory with its manifest; it must not exist yet. It appears whole or not at all, and locked."""
-        if path.exists() or path.is_symlink():
-            raise taken(path)
+        with reading(path):
+            if path.exists() or path.is_symlink():
+                raise taken(path)
         aside, disk, lock = path.with_name(f"{path.name}.{secrets.token_hex(4)}{ASIDE}"), disk or Disk(), None
         try:
             make_parents(disk, path)
