@@ -193,15 +193,15 @@ COMMANDS: list[tuple[list[str], str]] = [
     *((["bench", "env", "--threads", value], value) for value in ("0", "-1", "nan", "99999")),
     *((["bench", "search", "--seconds", value], value) for value in ("0", "-1", "nan", "inf", "1e30", "long")),
     (["bench", "life", "--seconds", "3"], "3"),
+    (["train", "--out", LONG], "File name too long"),
+    (["train", "--resume", "--out", LONG], "File name too long"),
+    (["eval", LONG], "File name too long"),
 ]
 
 LONG = "n" * 300
 DISK: list[tuple[list[str], str]] = [
-    (["train", "--out", LONG], "File name too long"),
-    (["train", "--resume", "--out", LONG], "File name too long"),
     (["train", "--out", "/proc/nowhere/x"], "/proc/nowhere/x"),
     (["train", "--out", "a-file/x"], "a-file/x"),
-    (["eval", LONG], "File name too long"),
     (["play", "--episodes", "1", "--out", "/proc/nowhere/a.gif"], "/proc/nowhere/a.gif"),
     (["play", "--out", f"{LONG}.gif"], "File name too long"),
     (["graph", "--out", "/proc/nowhere/g.svg"], "/proc/nowhere/g.svg"),

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import pytest
 from lives import Lived, small
 from terminal import command, lenient
 
-from modlife import memory, runtime
+from modlife import memory, metrics, runtime
 from modlife.errors import Diverged, InputError, StoreError, plain
 from modlife.learners.ppo import PPO
 from modlife.lifelong import evaluation
@@ -32,9 +33,10 @@ from modlife.runs.checkpoints import INDEX
 from modlife.runs.config import LifeConfig
 from modlife.runs.durable import Disk
 from modlife.runs.interrupts import Stopped
-from modlife.runs.life import run_life
+from modlife.runs.life import grow_life, living, run_life
 from modlife.runs.load import Run
 from modlife.runs.numbers import check_numbers
+from modlife.runs.records import checked_records
 from modlife.runs.sealed import sealed
 from modlife.runs.store import RunDirectory, RunWriter
 
@@ -153,6 +155,12 @@ def test_a_file_that_gets_a_second_name_is_not_changed_in_place(run: RunDirector
             writer.append({"kind": "x"})
 
 
+@pytest.mark.parametrize("where", ["2>/dev/full", "2</dev/null", "2>&-"])
+def test_nobody_need_listen_at_standard_error(where: str):
+    out = subprocess.run(f"{sys.executable} -m modlife list {where}", shell=True, capture_output=True, text=True)
+    assert out.returncode == 0 and "64 tasks" in out.stdout
+
+
 def test_a_device_is_not_written(run: RunDirectory):
     (run.path / "history.jsonl").unlink()
     (run.path / "history.jsonl").symlink_to("/dev/null")
@@ -180,6 +188,50 @@ def test_run_directories_without_checksums_are_read_with_a_remark():
     results = Path(__file__).parent.parent / "results/comp-search-64-0"
     (remark,) = RunDirectory(results).remarks()
     assert "was written by an older version, without checksums" in remark
+
+
+def test_going_on_from_an_older_checkpoint_ends_with_the_same_bytes(searched: Lived, tmp_path: Path):
+    """Damage to replay that only the newest checkpoint needs, and to metrics that only it knows."""
+    for part in ("replay", "metrics"):
+        run = searched.copy(tmp_path / part, searched.amid("offline"))
+        index, _ = run.checkpoints.verify(run.checkpoints.path(run.checkpoints.numbers()[-1]))
+        path = run.checkpoints.replay_path(index.replay[-1]) if part == "replay" else run.path / "metrics.jsonl"
+        path.write_bytes(path.read_bytes()[:-1])
+        with lenient(), pytest.warns(UserWarning, match="An older checkpoint is tried"):
+            run_life(None, run.path)
+        assert (run.path / "metrics.jsonl").read_bytes() == (searched.path / "metrics.jsonl").read_bytes()
+        assert run.remarks() == []
+
+
+def test_a_torn_line_of_the_history_is_cut(run: RunDirectory):
+    before = len(run.history())
+    with (run.path / "history.jsonl").open("ab") as file:
+        file.write(b'{"started": "20')
+    with RunWriter.reopen(run.path) as writer:
+        writer.note(devices=1)
+    assert len(run.history()) == before + 1
+
+
+def test_a_life_that_goes_on_with_more_tasks_is_known_by_its_checkpoints(lives: Callable[[str], Lived], tmp_path: Path):
+    shutil.copytree(lives("stl").path, tmp_path / "run")
+    run = RunDirectory(tmp_path / "run")
+    with lenient():
+        grow_life(run.path, 4)
+        for moment in living(None, run.path, save_every=0):
+            if moment.reports:
+                break
+    data = (run.path / "metrics.jsonl").read_bytes()
+    (run.path / "metrics.jsonl").write_bytes(data[:-5] + b"9" + data[-4:])
+    assert "metrics.jsonl' is damaged" in run.complaints()[0]
+
+
+def test_other_peoples_lines_of_metrics_are_their_own_business():
+    records = [{"kind": "curriculum", "stages": [["a/b"]]}, {"kind": "mine", "when": "online"}]
+    assert metrics.summarise(records) == {}
+    for odd in ({"returns": []}, {"returns": "abc"}, {"steps": 10**400}, {"steps": -1}):
+        record = {"kind": "structure", "stage": 0, "structure": [0, 0], "how": "searched", "steps": 5, **odd}
+        with pytest.raises(InputError):
+            list(checked_records([records[0], record], Path("x")))
 
 
 # Numbers that are none
@@ -331,6 +383,19 @@ def test_a_signal_in_the_evaluation_after_a_stage_saves_what_was_learnt(
                 stops += 1
     assert stops == 2
     assert (tmp_path / "run/metrics.jsonl").read_bytes() == (life.path / "metrics.jsonl").read_bytes()
+
+
+def test_lives_side_by_side_share_the_handlers_and_give_them_back(tmp_path: Path):
+    before = signal.getsignal(signal.SIGINT)
+    with lenient():
+        one, other = (living(small("stl"), tmp_path / name) for name in ("one", "other"))
+        next(one)
+        next(other)
+        one.close()
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(Stopped):
+            next(other)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 # One process

@@ -85,13 +85,20 @@ def _check_life(life: Any, *, threads: Any, save_every: Any) -> None:
 
 
 def living(
-    life: "LifeConfig | None", out: str | Path, *, threads: int = 1, save_every: float = 30.0
+    life: "LifeConfig | None", out: str | Path, *, threads: int | None = None, save_every: float = 30.0
 ) -> "Generator[Moment, None, dict[str, Any]]":
     """A life as an iterator over its moments; leave the loop, and it is saved. Without a config, the rest of one."""
+    from modlife.errors import InputError
+    from modlife.runs.store import RunDirectory
     from modlife.runtime import start_jax
 
-    if life is not None:
-        _check_life(life, threads=threads, save_every=save_every)
+    saved = None if life is not None else RunDirectory.open(Path(out))
+    if saved is not None and threads not in (None, saved.threads()):
+        raise InputError(
+            f"The life in '{out}' runs on {saved.threads()} threads; on {threads} its results would differ."
+        )
+    threads = saved.threads() if saved else 1 if threads is None else threads
+    _check_life(life or (saved and saved.config()), threads=threads, save_every=save_every)
     start_jax(threads=threads)
     from modlife.runs.life import living
 
@@ -119,13 +126,21 @@ def resume(
 
 
 def load(path: str | Path) -> "Run":
-    """The agent of a run directory, whether its life has ended or still goes on: to act, evaluate, look inside."""
+    """The agent of a run directory, whether its life has ended or still goes on: to act, evaluate, look inside.
+
+    What is wrong with the directory, but does not keep the agent from being read, is a warning.
+    """
+    import warnings
+
     from modlife.runtime import start_jax
 
-    start_jax()
+    start_jax(threads=None)
     from modlife.runs.load import Run
 
-    return Run.load(path)
+    run = Run.load(path)
+    for complaint in run.complaints:
+        warnings.warn(complaint, stacklevel=2)
+    return run
 
 
 def register(*entries: Any) -> None:

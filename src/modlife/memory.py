@@ -46,11 +46,30 @@ def free_in_system() -> Iterator[int]:
 
 
 def free_in_group() -> Iterator[int]:
-    """What the control group, such as a container, has left; nothing where it has no limit."""
+    """What the control group, such as a container or a job, has left; nothing where it has no limit."""
+    for folder in {GROUP, GROUP / own_group()}:
+        with contextlib.suppress(OSError, ValueError):
+            limit = (folder / "memory.max").read_text().strip()
+            if limit.isdecimal():
+                yield int(limit) - int((folder / "memory.current").read_text()) + reclaimable(folder)
+
+
+def own_group() -> str:
+    """The path of this process's control group."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            if line.startswith("0::/"):
+                return line[4:]
+    return ""
+
+
+def reclaimable(folder: Path) -> int:
+    """Bytes of files that a control group keeps in memory only because nobody needs the room."""
     with contextlib.suppress(OSError, ValueError):
-        limit = (GROUP / "memory.max").read_text().strip()
-        if limit.isdecimal():
-            yield int(limit) - int((GROUP / "memory.current").read_text())
+        for line in (folder / "memory.stat").read_text().splitlines():
+            if line.startswith("inactive_file "):
+                return int(line.split()[1])
+    return 0
 
 
 def free_in_limit() -> Iterator[int]:

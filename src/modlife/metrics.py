@@ -42,12 +42,17 @@ def by_phase(records: Sequence[Record]) -> dict[str, Any]:
     """
     averages: dict[str, Any] = {}
     for when in ("zero-shot", "online"):
-        returns = [record["mean_return"] for record in records if record.get("when") == when]
+        returns = [record["mean_return"] for record in evaluations(records, when)]
         if returns:
             averages[when] = averaged(returns)
     if averages:
-        averages["offline"] = averaged([record["return"][-1] for record in records if record.get("when") == "seen"])
+        averages["offline"] = averaged([record["return"][-1] for record in evaluations(records, "seen")])
     return averages
+
+
+def evaluations(records: Iterable[Record], when: str) -> list[Record]:
+    """The evaluations of a kind."""
+    return [record for record in records if record["kind"] == "evaluation" and record.get("when") == when]
 
 
 def averaged(returns: list[float]) -> dict[str, Any]:
@@ -60,7 +65,7 @@ def retention(records: Sequence[Record]) -> dict[str, Any]:
 
     The mean over all tasks but those of the last stage, and the worst of them.
     """
-    seen = [record for record in records if record.get("when") == "seen"]
+    seen = evaluations(records, "seen")
     if len(seen) < 2:
         return {}
     after: dict[str, float] = {}
@@ -106,9 +111,7 @@ def expected(owners: dict[tuple[int, int], str], task: str) -> list[int] | None:
 def zero_shot(records: Sequence[Record]) -> dict[int, float]:
     """Mean return before learning, by the number of tasks seen before."""
     sizes = [len(stage) for stage in stages_of(records)]
-    return {
-        sum(sizes[: record["stage"]]): record["mean_return"] for record in records if record.get("when") == PHASES[0]
-    }
+    return {sum(sizes[: record["stage"]]): record["mean_return"] for record in evaluations(records, PHASES[0])}
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,16 @@ _started: list[int] = []
 """The number of threads, once JAX was started here."""
 
 
-def start_jax(*, threads: int = 1) -> None:
+def start_jax(*, threads: int | None = 1) -> None:
     """Settles, before JAX starts, the number of threads and the cache of compiled programs.
 
     One thread by default: XLA's results on a CPU depend on the number of threads, and for networks as small as
     these one thread per life is also the best use of a machine. More threads become as many JAX devices, over which
     a learner divides its work; results are the same for the same number. The cache holds machine code, so it is the
     user's own, and never part of a run directory; where it cannot be had, programs are compiled anew each time.
+    None: as many as JAX runs on already.
     """
+    threads = threads if threads is not None else _started[0] if _started else 1
     if threads < 1:
         raise InputError(f"threads = {threads}, but it must be at least 1.")
     if _started and _started[0] != threads:
@@ -40,7 +42,9 @@ def start_jax(*, threads: int = 1) -> None:
         devices = len(jax.devices())
     except (RuntimeError, AssertionError) as error:  # what JAX raises for a platform that is not there
         platform = os.environ.get("JAX_PLATFORMS")
-        raise InputError(f"JAX does not start here (JAX_PLATFORMS is {platform!r}): {error or 'no device'}") from error
+        raise InputError(
+            f"JAX does not start here (JAX_PLATFORMS is {platform!r}): {str(error) or 'there is no such device'}"
+        ) from error
     if devices < threads:
         raise InputError(f"JAX was started before with {devices} devices; {threads} threads need as many.")
     _started.append(threads)

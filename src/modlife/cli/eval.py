@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import tyro
 
 from modlife.checks import check_evaluation
 from modlife.cli.choices import REQUIRED, Json
+from modlife.cli.words import tell
 from modlife.errors import InputError
 from modlife.metrics import stages_of
 from modlife.types import Acting
@@ -58,7 +58,7 @@ def run(options: Options) -> None:
 
     found = Run.load(options.run)
     for complaint in found.complaints:
-        print(complaint, file=sys.stderr)
+        tell(complaint)
     tasks = options.task or (found.unseen if options.unseen else None)
     record = found.evaluate(tasks, episodes=options.episodes, acting=options.acting, seed=options.seed)
     print(json.dumps(record) if options.as_json else evaluation_table(record, searched=searched(found)))

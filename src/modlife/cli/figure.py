@@ -1,6 +1,5 @@
 """`modlife figure`."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +8,10 @@ import tyro
 
 from modlife.analysis.figures import FIGURES
 from modlife.cli.choices import REQUIRED
+from modlife.cli.words import tell
+from modlife.errors import plain
 from modlife.registry import resolve
-from modlife.runs.store import RunDirectory
-
-MOST_REMARKS = 3
+from modlife.runs.store import OLD, RunDirectory
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,15 @@ def run(options: Options) -> None:
     check_picture(options.out)
     tell_remarks(options.runs)
     resolve(entry.draw)(options.runs, options.out)
-    print(f"{options.which}: {options.out}, {options.out.with_suffix('.csv')}")
+    print(plain(f"{options.which}: {options.out}, {options.out.with_suffix('.csv')}"))
 
 
 def tell_remarks(runs: Sequence[Path]) -> None:
-    """What is wrong with run directories, or cannot be known; once where many have the same."""
-    remarks = [remark for path in runs for remark in RunDirectory.open(path).remarks()]
-    for remark in remarks[:MOST_REMARKS]:
-        print(remark, file=sys.stderr)
-    if len(remarks) > MOST_REMARKS:
-        print(f"... and {len(remarks) - MOST_REMARKS} more such remarks on other run directories.", file=sys.stderr)
+    """What is wrong with run directories; and, once for all of them, what cannot be known."""
+    opened = [RunDirectory.open(path) for path in runs]
+    for complaint in dict.fromkeys(complaint for run in opened for complaint in run.complaints()):
+        tell(complaint)
+    old = [str(run.path) for run in opened if not run.is_sealed]
+    if old:
+        others = f" and {len(old) - 1} others" if old[1:] else ""
+        tell(f"'{old[0]}'{others} {OLD}: damage to what they tell of their lives may go unnoticed.")

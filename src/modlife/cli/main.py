@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise
         drop_output()
         with contextlib.suppress(OSError):
-            print(f"modlife: {sentence}", file=sys.stderr)
+            print(f"modlife: {plain(sentence)}", file=sys.stderr)
         sys.exit(2 if isinstance(error, InputError) else 1)
 
 
@@ -91,7 +91,8 @@ def drop_output() -> None:
 
 def show(message: Warning | str, *where: object) -> None:
     """A warning as a sentence, without the place in the program."""
-    print(f"modlife: {plain(message)}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print(f"modlife: {plain(message)}", file=sys.stderr)
 
 
 def run(arguments: list[str]) -> None:

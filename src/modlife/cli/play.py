@@ -1,6 +1,5 @@
 """`modlife play`."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ import tyro
 
 from modlife.checks import check_count, check_seed
 from modlife.cli.choices import usual_world
-from modlife.cli.words import check_file, whole_file
+from modlife.cli.words import check_file, tell, whole_file
 from modlife.domains.domain import DOMAINS, environment_of
 from modlife.errors import InputError
 
@@ -81,7 +80,7 @@ def learnt(options: Options) -> tuple[Any, ...]:
     assert options.run is not None
     found = Run.load(options.run)
     for complaint in found.complaints:
-        print(complaint, file=sys.stderr)
+        tell(complaint)
     task = found.task(options.task)
     return options.run, found.domain, found.agent.env, task, found.actor(task)
 

@@ -18,6 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from modlife.cli.words import tell
 from modlife.lifelong.loop import Moment
 from modlife.lifelong.reports import Curve
 from modlife.runs.config import LifeConfig
@@ -110,7 +111,7 @@ class Lines:
 
     def say(self, sentence: str) -> None:
         """Prints it."""
-        print(sentence, file=sys.stderr, flush=True)
+        tell(sentence)
 
 
 @dataclass

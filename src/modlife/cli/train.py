@@ -8,7 +8,8 @@ from pathlib import Path
 
 from modlife.checks import check_count, check_seconds
 from modlife.cli.choices import MOST_THREADS, REQUIRED, Life, given, usual_life
-from modlife.errors import InputError
+from modlife.cli.words import tell
+from modlife.errors import InputError, plain
 from modlife.runs.codec import flat, to_json
 from modlife.runs.config import LifeConfig
 
@@ -78,20 +79,17 @@ def run(options: Options) -> None:
 
     if options.resume and config != options.life:
         config = grow_life(options.out, len(options.life.chosen))
-        print(
-            f"going on with {len(config.chosen) - config.grown[-1]} more tasks, {len(config.chosen)} in all",
-            file=sys.stderr,
-        )
+        tell(f"going on with {len(config.chosen) - config.grown[-1]} more tasks, {len(config.chosen)} in all")
     try:
         with progress_for(config) as watch:
             begun = None if options.resume else config
             summary = run_life(begun, options.out, watch=watch, devices=threads, save_every=options.save_every)
     except Stopped as stopped:
         go_on = f"modlife train --resume --out {options.out}"
-        print(f"stopped by {stopped}, and saved. Go on with: {go_on}", file=sys.stderr)
+        tell(f"stopped by {stopped}, and saved. Go on with: {go_on}")
         sys.exit(128 + signal.Signals(stopped.number))
     print(summary_text(summary))
-    print(f"run directory: {options.out}")
+    print(f"run directory: {plain(options.out)}")
 
 
 def resumed(options: Options) -> tuple[LifeConfig, int]:

@@ -13,7 +13,7 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 
 from modlife.checks import shown
 from modlife.cli.choices import given
-from modlife.errors import InputError, StoreError
+from modlife.errors import InputError, StoreError, plain
 
 registry = ConstructorRegistry()
 
@@ -63,11 +63,25 @@ def read_options(kind: type, usual: Any, *, prog: str, arguments: Sequence[str])
     except (SystemExit, InputError) as end:
         sentence = cause(end)
         if sentence is None:
-            sys.stderr.write(frame.getvalue())
+            tell_all(frame)
             raise
         raise InputError(as_typed(str(sentence), arguments)) from end
-    sys.stderr.write(frame.getvalue())
+    tell_all(frame)
     return options
+
+
+def tell_all(frame: io.StringIO) -> None:
+    """What was caught, line by line as it was."""
+    with contextlib.suppress(OSError, AttributeError):
+        if frame.getvalue():
+            sys.stderr.write(frame.getvalue())
+            sys.stderr.flush()
+
+
+def tell(sentence: str) -> None:
+    """A sentence to whoever listens at standard error; nobody need."""
+    with contextlib.suppress(OSError, AttributeError):
+        print(plain(sentence), file=sys.stderr, flush=True)
 
 
 def cause(error: BaseException | None) -> InputError | None:

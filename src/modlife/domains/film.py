@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from modlife.domains.env import Action, Environment, PRNGKey
 from modlife.domains.graph import Discrete
 from modlife.domains.pictures import Picture, save_gif
+from modlife.memory import check_memory
 from modlife.types import Pytree, Task
 
 Act = Callable[[Pytree, PRNGKey], Action]
@@ -60,6 +61,9 @@ def film(
         key = jax.random.fold_in(jax.random.key(seed), episode)
         state, total, success, left = reset(key), 0.0, False, env.horizon
         frames.append(pictures.draw(state, ""))
+        if episode == 0:
+            most = episodes * (env.horizon // pictures.every + 1)
+            check_memory(most * frames[0].nbytes, "A film of all episodes", way_out="Give fewer --episodes.")
         for time in range(1, env.horizon + 1):
             state, outcome = step(state, act(state, jax.random.fold_in(key, time)))
             total += float(outcome.reward)

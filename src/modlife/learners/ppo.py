@@ -19,6 +19,7 @@ from modlife.learners.minibatches import shuffle
 from modlife.learners.replay import Experience, Transition
 from modlife.learners.rollout import Actors, Rollout
 from modlife.learners.sharding import ALL, SECOND, THIRD, Devices, specs_of
+from modlife.pauses import pause
 from modlife.policies.modular import Network
 from modlife.types import Pytree
 
@@ -110,7 +111,8 @@ class PPO:
         key_collect, *key_epochs = jax.random.split(key, 1 + self.config.epochs)
         state, batch, happened, progress = self.collect(state, key=key_collect)
         for key_epoch in key_epochs:
-            state = self.epoch(state, batch, key=key_epoch)
+            state = jax.block_until_ready(self.epoch(state, batch, key=key_epoch))
+            pause()
         return state, happened, progress
 
     @partial(jax.jit, static_argnums=0)

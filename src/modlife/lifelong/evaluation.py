@@ -47,9 +47,10 @@ class Judge:
 
     def evaluate(self, tasks: Sequence[Task], policies: Sequence[Pytree], *, key: PRNGKey) -> Evaluation:
         """Whole episodes of each task under its policy; layouts and actions follow from the key."""
-        if self.episodes <= EPISODES:
+        most = min(EPISODES, max(1, at_once(self.env) // CHUNK))
+        if self.episodes <= most:
             return self.group(tasks, policies, key=key)
-        sizes = [min(EPISODES, self.episodes - done) for done in range(0, self.episodes, EPISODES)]
+        sizes = [min(most, self.episodes - done) for done in range(0, self.episodes, most)]
         groups = [
             replace(self, episodes=size).group(tasks, policies, key=jax.random.fold_in(key, number))
             for number, size in enumerate(sizes)
@@ -78,9 +79,10 @@ def evaluate_chunk(judge: Judge, policies: Pytree, tasks: Int[Array, "N F"], key
     playing, steps = begin_chunk(judge, tasks, keys, length)
     for number in range(-(-judge.env.horizon // length)):
         playing, alive = play_chunk(judge, policies, playing, steps, jnp.int32(number * length), length)
-        if not bool(alive):  # waits for the call
-            break
+        going_on = bool(alive)  # waits for the call
         pause()
+        if not going_on:
+            break
     return playing.sofar
 
 

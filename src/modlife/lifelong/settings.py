@@ -158,6 +158,11 @@ class Searching(Settings):
                 f"modules = {modules}, but with {tasks} tasks the search would never begin: the first {modules} each "
                 "get modules of their own. Give fewer modules, or more tasks."
             )
+        if tasks <= modules and self.search != type(self.search)():
+            raise InputError(
+                f"A life of {tasks} tasks with {modules} modules per factor never searches: options of the search have "
+                "no effect. Give more tasks or fewer modules, or leave them out."
+            )
         structures = modules ** len(graph.factors)
         most = self.search.most_steps(structures, horizon)
         if tasks > modules and steps <= most:

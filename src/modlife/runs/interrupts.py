@@ -1,8 +1,10 @@
-"""Signals that ask a life to stop."""
+"""Signals that ask lives to stop."""
 
 import signal
 import threading
 from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(Exception):
@@ -16,33 +18,48 @@ class Stopped(Exception):
 class Interrupts:
     """Turns signals into a wish to stop: the handler only notes it, and a second one ends the program at once.
 
-    Python lets only the main thread have handlers: a life in another thread is not asked.
+    Lives of one process share the handlers: the first takes them, and the last gives back those that were there. Python
+    lets only the main thread have handlers: a life in another thread is not asked.
     """
+
+    live: "list[Interrupts]" = []
+    """Those of lives that are being lived in the main thread."""
+    before: dict[int, Any] = {}
+    """The handlers that were there, while ours are."""
 
     def __init__(self) -> None:
         self.wish: int | None = None
-        self.before: dict[int, Any] = {}
 
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
-            self.before = {number: signal.signal(number, self.note) for number in (signal.SIGINT, signal.SIGTERM)}
+            self.live.append(self)
+            for number in SIGNALS:
+                if signal.getsignal(number) is not note:
+                    self.before[number] = signal.signal(number, note)
         return self
-
-    def note(self, number: int, frame: Any) -> None:
-        """Notes the wish; from now on signals do what they did before."""
-        self.wish = number
-        self.restore()
 
     def check(self) -> None:
         """Stops what is being done, if that was asked for."""
         if self.wish:
             raise Stopped(self.wish)
 
-    def restore(self) -> None:
-        """Puts the handlers back that were there."""
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
-        self.before = {}
-
     def __exit__(self, *error: object) -> None:
-        self.restore()
+        if self in self.live:
+            self.live.remove(self)
+        if not self.live:
+            restore()
+
+
+def note(number: int, frame: Any) -> None:
+    """Tells all lives of the wish; from now on signals do what they did before."""
+    for one in Interrupts.live:
+        one.wish = number
+    restore()
+
+
+def restore() -> None:
+    """Puts the handlers back that were there; one that was not made by Python cannot be put back."""
+    for number, handler in Interrupts.before.items():
+        if signal.getsignal(number) is note:
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    Interrupts.before.clear()

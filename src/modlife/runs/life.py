@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+import warnings
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,8 @@ from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.loop import Moment, evaluate_agent, live
 from modlife.lifelong.reports import evaluation_record
 from modlife.memory import check_memory
-from modlife.metrics import summarise
-from modlife.pauses import stopped_by
+from modlife.metrics import stages_of, summarise
+from modlife.pauses import pause, stopped_by
 from modlife.runs.checkpoints import Description
 from modlife.runs.clock import Clock, rounded
 from modlife.runs.config import LifeConfig, build
@@ -43,13 +44,14 @@ class Watch(Protocol):
 
 
 class Silent:
-    """Tells nothing."""
+    """Tells nothing of what is as it should be."""
 
     def moment(self, moment: Moment) -> None:
         """Not told."""
 
     def say(self, sentence: str) -> None:
-        """Not told."""
+        """What is out of the ordinary is a warning."""
+        warnings.warn(sentence, stacklevel=2)
 
 
 @dataclass
@@ -65,7 +67,7 @@ class Life:
     def __post_init__(self) -> None:
         self.curriculum, self.agent = self.config.stages, build(self.config, devices=self.devices)
         self.key_life, self.key_final = jax.random.split(jax.random.key(self.config.seed))
-        self.clock, self.saved = Clock(), time.perf_counter()
+        self.clock, self.saved, self.fell_back = Clock(), time.perf_counter(), False
 
     def resume(self) -> Moment | None:
         """Where the life stands; None if it was killed before anything was saved."""
@@ -78,7 +80,7 @@ class Life:
         for sentence in (*found.complaints, writer.differences(devices=self.devices)):
             if sentence:
                 self.watch.say(sentence)
-        facts = found.description
+        facts, self.fell_back = found.description, bool(found.complaints)
         writer.rewind_metrics(facts.metrics)
         self.clock = Clock(facts.wall_seconds, facts.cpu_seconds, facts.peak_megabytes)
         return found.moment
@@ -87,7 +89,7 @@ class Life:
         """Lives on, writes what happens, saves from time to time, and stops when asked to; or when nobody listens."""
         life = live(self.agent, self.curriculum, episodes=self.config.episodes, key=self.key_life, start=start)
         now = next(life)
-        if start is None:
+        if start is None or self.fell_back:  # what newer checkpoints know of the metrics is not there any more
             self.save(now)
         self.announce()
         try:
@@ -121,8 +123,7 @@ class Life:
 
     def told_stages(self) -> list[Any]:
         """The stages that the metrics tell of."""
-        plans = [record["stages"] for record in self.writer.run.metrics() if record["kind"] == "curriculum"]
-        return [stage for plan in plans for stage in plan]
+        return stages_of(self.writer.records())
 
     def is_due(self, moment: Moment) -> bool:
         """Whether to save now: after a stage, after a phase, or when the last time is long enough ago."""
@@ -150,6 +151,7 @@ class Life:
         """Evaluates at the end and writes the summary."""
         tasks, steps = len(self.curriculum.tasks), self.config.steps
         final = final_evaluations(self.agent, state, episodes=self.config.episodes, key=self.key_final)
+        pause()
         self.clock.tick("evaluation")
         seconds = sum(self.clock.wall.values())
         summary = {
@@ -163,7 +165,7 @@ class Life:
             "wall_seconds": rounded(self.clock.wall, 1),
             "cpu_seconds": rounded(self.clock.cpu, 1),
             "peak_megabytes": round(self.clock.peak),
-            **summarise(self.writer.run.metrics()),
+            **summarise(self.writer.records()),
             **final,
         }
         return self.writer.finish(summary)

@@ -1,6 +1,7 @@
 """A life watches its numbers: what it learns and what it is told must be such, or it stops before it saves them."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -33,21 +34,22 @@ def check_numbers(moment: Moment, config: LifeConfig) -> None:
 
 
 def wrong_parameter(moment: Moment) -> str | None:
-    """The first of the agent's parameters, or of what a phase works on, that is NaN."""
+    """The first of the agent's parameters that is not finite, or of what a phase works on that is NaN."""
     learnt = {"parameters": moment.state.params, "the work of this phase": moment.state.work}
     for name, tree in learnt.items():
         numbers = eqx.filter(tree, eqx.is_inexact_array)
-        if not bool(all_numbers(numbers)):
-            paths = jax.tree_util.tree_leaves_with_path(numbers)
-            first = next(path for path, leaf in paths if np.isnan(np.asarray(leaf)).any())
+        bad = np.asarray(is_bad(numbers, infinite=tree is moment.state.params))
+        if bad.any():
+            first = jax.tree_util.tree_leaves_with_path(numbers)[int(bad.argmax())][0]
             return f"{name} ({jax.tree_util.keystr(first).lstrip('.')}) are"
     return None
 
 
-@jax.jit
-def all_numbers(tree: Pytree) -> Bool[Array, ""]:
-    """Whether no leaf has NaN."""
-    return ~jnp.any(jnp.array([jnp.isnan(leaf).any() for leaf in jax.tree.leaves(tree)] or [False]))
+@partial(jax.jit, static_argnames="infinite")
+def is_bad(tree: Pytree, *, infinite: bool) -> Bool[Array, " leaf"]:
+    """Which leaves have NaN; or, if asked for, infinities. A search may well hold some of those."""
+    leaves = jax.tree.leaves(tree)
+    return jnp.array([(~jnp.isfinite(leaf) if infinite else jnp.isnan(leaf)).any() for leaf in leaves] or [False])
 
 
 def wrong_report(moment: Moment) -> str | None:

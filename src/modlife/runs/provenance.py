@@ -32,11 +32,19 @@ def origin(*, devices: int) -> dict[str, Any]:
         "versions": {
             "modlife": __version__,
             "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in PACKAGES},
+            **{name: version_of(name) for name in PACKAGES},
         },
         "git": git_state(),
         "machine": {"cores": os.cpu_count(), "processor": processor(), "threads": devices},
     }
+
+
+def version_of(package: str) -> str | None:
+    """The version of a package; None where its metadata is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def conditions(record: dict[str, Any]) -> dict[str, str]:

@@ -83,6 +83,9 @@ def check_places(record: Record, stages: list[list[str]], where: str) -> None:
         )
     elif record["kind"] == "structure":
         check_structure(record["structure"], stages[record["stage"]][0], where)
+        check_fields({"returns": [0.0], **record}, {"returns": list[float]}, where)
+        if record.get("returns") == []:
+            raise InputError(f"{where}: a search has no returns.")
 
 
 def check_structure(structure: list[int], task: str, where: str) -> None:
@@ -128,6 +131,8 @@ def check_fields(data: Any, fields: Fields, where: str) -> None:
             check_fields(data[name], kind, f"{where}, {name}")
         else:
             check_printable(checked(kind, data[name], where=f"{where}, {name}"), f"{where}, {name}")
+            if kind is int and not 0 <= data[name] < 2**63:
+                raise InputError(f"{where}, {name} = {data[name]}, which is no number of anything.")
 
 
 def check_printable(value: Any, where: str) -> None:

@@ -37,6 +37,7 @@ MOST = {MANIFEST: MEGABYTE, METRICS: 1024 * MEGABYTE, HISTORY: 64 * MEGABYTE, SU
 """More bytes than these files ever have."""
 SEALED = 3
 """Run directories of this schema have checksums for everything; those of earlier ones for checkpoints only."""
+OLD = "was written by an older version, without checksums"
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """What renaming a directory says when another has the name already."""
 LONG_AGO = 60.0
@@ -123,7 +124,7 @@ class RunDirectory:
 
     def known_files(self) -> dict[str, File]:
         """How far files that grow are known: by the summary, or by the newest checkpoint that can be read."""
-        summary = self.summary()
+        summary = self.summary() if self.has_ended else None
         if summary is not None and "files" in summary:
             found = {name: from_json(File, file) for name, file in summary["files"].items()}
             return {METRICS: found["metrics"], HISTORY: found["history"]}
@@ -160,6 +161,11 @@ class RunDirectory:
 
     def remarks(self) -> list[str]:
         """What is wrong with files that tell of the life, and what cannot be known."""
+        old = f"'{self.path}' {OLD}: damage to what it tells of its life may go unnoticed."
+        return [*self.complaints(), *([] if self.is_sealed else [old])]
+
+    def complaints(self) -> list[str]:
+        """What is wrong with files that tell of the life."""
         found = []
         for read in (self.summary, self.metrics, self.history):
             try:
@@ -167,11 +173,6 @@ class RunDirectory:
             except InputError as error:
                 if str(error) not in found:
                     found.append(str(error))
-        if not self.is_sealed:
-            found.append(
-                f"'{self.path}' was written by an older version, without checksums: damage to what it tells of its "
-                "life may go unnoticed."
-            )
         return found
 
 
@@ -212,11 +213,11 @@ class RunWriter:
             disk.write(aside / HISTORY, sealed_line(origin(devices=devices)))
             disk.sync(aside)
             disk.rename(aside, path)
-        except (OSError, StoreError) as error:
+        except BaseException as error:
             clear(disk, aside)
             if lock is not None:
                 os.close(lock)
-            if isinstance(error, StoreError):
+            if not isinstance(error, OSError):
                 raise
             raise (taken(path) if error.errno in TAKEN and path.exists() else save_error(path, error)) from error
         return RunWriter(path, disk, lock=lock)
@@ -248,7 +249,11 @@ class RunWriter:
                 replace_file(self.disk, path, read_regular(path, most=MOST[name]))
 
     def note(self, *, devices: int) -> None:
-        """Notes in the history that this process lives a part of the life."""
+        """Notes in the history that this process lives a part of the life; not in a line that a kill tore."""
+        path = self.path / HISTORY
+        data = read_regular(path, most=MOST[HISTORY]) if path.exists() else b""
+        if not data.endswith(b"\n") and data:
+            self.disk.truncate(path, data.rfind(b"\n") + 1)
         line = sealed_line if self.run.is_sealed else as_line
         self.add(HISTORY, line(origin(devices=devices)))
 
@@ -263,6 +268,14 @@ class RunWriter:
         config, before = self.run.config().grown_to(tasks), self.run.manifest()
         replace_file(self.disk, self.path / MANIFEST, sealed({**before, "config": life_json(config)}))
         return config
+
+    def records(self) -> list[Record]:
+        """The lines of the metrics that belong to the life as it stands."""
+        path = self.path / METRICS
+        data = read_regular(path, most=MOST[METRICS])[: self.written]
+        if hashlib.sha256(data).digest() != self.hasher.digest():
+            raise not_as_written(path, File(self.written, self.hasher.hexdigest()))
+        return [unsealed_line(path, line, sealed=False) for line in whole_lines(data)]
 
     def append(self, record: dict[str, Any]) -> None:
         """Adds a line to the metrics; it counts once a checkpoint has been saved after it."""
@@ -351,6 +364,8 @@ def locked(path: Path) -> int:
     except OSError as error:
         holder = plain(os.pread(handle, 200, 0).decode(errors="replace").strip()) or "which has just begun"
         os.close(handle)
+        if error.errno not in (errno.EAGAIN, errno.EACCES):  # there are no locks on this disk
+            raise save_error(file, error) from error
         raise StoreError(f"'{path}' is being written by another process ({holder}).") from error
     try:
         if os.fstat(handle).st_nlink > 1:  # a copy of the run shares it: from now on, this one has its own
@@ -369,8 +384,8 @@ def sweep_beside(disk: Disk, path: Path) -> None:
     """Removes what killed processes left that were about to make this run directory: it is old, and not locked."""
     for aside in path.parent.glob(f"{glob.escape(path.name)}.*{ASIDE}"):
         ours = OURS.fullmatch(aside.name.removeprefix(path.name)) and not aside.is_symlink()
-        if ours and time.time() - aside.stat().st_mtime > LONG_AGO:
-            with contextlib.suppress(StoreError):  # somebody is still at it
+        with contextlib.suppress(StoreError, FileNotFoundError):  # somebody is still at it, or it got its own name
+            if ours and time.time() - aside.stat().st_mtime > LONG_AGO:
                 lock = locked(aside)
                 clear(disk, aside)
                 os.close(lock)

@@ -93,5 +93,6 @@ def modules_replaced(group: Group) -> list[Bar]:
     wrong = [
         Bar(group, f"wrong {factor}", [summary["wrong_module"][factor] for summary in summaries])
         for factor in summaries[0]["wrong_module"]
+        if all(factor in summary["wrong_module"] for summary in summaries)
     ]
     return [right, *wrong]
