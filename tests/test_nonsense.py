@@ -86,6 +86,8 @@ def words() -> Iterator[tuple[list[str], str]]:
                     yield [*start, f"{prefix}{name.replace('_', '-')}", value], value
 
 
+LONG = "n" * 300
+
 COMMANDS: list[tuple[list[str], str]] = [
     (["lsit"], "lsit"),
     (["--halp"], "--halp"),
@@ -198,7 +200,6 @@ COMMANDS: list[tuple[list[str], str]] = [
     (["eval", LONG], "File name too long"),
 ]
 
-LONG = "n" * 300
 DISK: list[tuple[list[str], str]] = [
     (["train", "--out", "/proc/nowhere/x"], "/proc/nowhere/x"),
     (["train", "--out", "a-file/x"], "a-file/x"),
