@@ -33,57 +33,51 @@ def tried(bench: Bench, name: str, *units: str) -> Tally:
 
 
 def test_kills(bench: Bench):
-    tally = tried(bench, "kills", "3x2")  # stl
-    assert tally.trials == 2 and tally.seen["lives that ended"] == 1
+    tally = tried(bench, "kills", "3x1")  # stl
+    assert tally.trials == 1 and tally.seen["lives that ended"] == 1
 
 
 def test_signals(bench: Bench):
-    tally = tried(bench, "signals", "17x2")  # stl
-    assert tally.trials == len(tally.seconds) == 2
+    tally = tried(bench, "signals", "17x1")  # stl
+    assert tally.trials == len(tally.seconds) == 1
 
 
 def test_bits(bench: Bench):
-    tally = tried(bench, "bits", *TRIALS["bits"].units("1/400"))
-    assert tally.trials > 350
+    tally = tried(bench, "bits", *TRIALS["bits"].units("1/900"))
+    assert tally.trials > 150
     assert len(tally.seen) == 7  # files
 
 
-@pytest.mark.parametrize("unit", ["1x75", "10x75"])  # comp-search, running; stl, finished
+@pytest.mark.parametrize("unit", ["1x40", "10x40"])  # comp-search, running; stl, finished
 def test_damage(bench: Bench, unit: str):
     tally = tried(bench, "damage", unit)
-    assert tally.trials == 75
-    assert tally.seen["readings refused"] > 50 and tally.seen["readings with a value"] > 50
+    assert tally.trials == 40
+    assert tally.seen["readings refused"] > 20 and tally.seen["readings with a value"] > 20
 
 
 FAULTS = (
-    *(
-        "stl create EACCES 0",
-        "comp-search save EIO 0",
-        "comp-search save EIO 5",
-        "mtl finish ENOSPC 1",
-        "stl grow EIO 1",
-    ),
+    *("stl create EACCES 0", "comp-search save EIO 5", "mtl finish ENOSPC 1"),
     *("stl resume EIO 0", "mtl eval EMFILE 0", "stl figure EIO 0"),
 )
 """Parts of the calls of operations that write, and of those that read."""
 
 
 def test_faults(bench: Bench):
-    assert tried(bench, "faults", *FAULTS).trials > 40
+    assert tried(bench, "faults", *FAULTS).trials > 25
 
 
 def test_power(bench: Bench):
-    tally = tried(bench, "power", "3x300")  # stl
-    assert tally.trials == 300
-    assert len(tally.seen) == 4  # before and after each promise
+    tally = tried(bench, "power", "3x100")  # stl
+    assert tally.trials == 100
+    assert len(tally.seen) >= 3  # before and after each promise
 
 
 def test_races(bench: Bench):
-    assert tried(bench, "races", "0x20").trials == 20
+    assert tried(bench, "races", "0x10").trials == 10
 
 
 def test_fuzz(bench: Bench):
-    assert tried(bench, "fuzz", "0x40", "2x40").trials == 80
+    assert tried(bench, "fuzz", "0x25", "2x25").trials == 50
 
 
 def test_the_table_adds_up_what_was_tried(tmp_path: Path):
