@@ -50,7 +50,7 @@ def fitted(name: str, hint: Any, value: Any) -> Any:
     if hint is Any:
         return value
     if origin is Literal:
-        value = plain(value)
+        value = pythonic(value)
         if not any(type(value) is type(option) and value == option for option in options):
             raise unknown(f"value for {name}", shown(value, str), options)
         return value
@@ -58,7 +58,7 @@ def fitted(name: str, hint: Any, value: Any) -> Any:
         parts = tuple(fitted(f"a part of {name}", options[0], one) for one in value)
         return value if parts == value else parts
     kinds = options if isinstance(hint, types.UnionType) else (hint,)
-    value = plain(value)
+    value = pythonic(value)
     if type(value) in kinds and -LARGEST <= (value if isinstance(value, float) else 0) <= LARGEST:
         return value
     if float in kinds and type(value) is int and -LARGEST <= value <= LARGEST:
@@ -68,7 +68,7 @@ def fitted(name: str, hint: Any, value: Any) -> Any:
     raise InputError(f"{name} = {shown(value)}, which is not {kind_of(hint)}.{rewritten(kinds, value)}")
 
 
-def plain(value: Any) -> Any:
+def pythonic(value: Any) -> Any:
     """Python's own number or text for one of NumPy's; anything else is itself."""
     if isinstance(value, bool | numbers.Integral):
         return value if isinstance(value, bool) else int(value)

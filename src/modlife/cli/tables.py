@@ -7,7 +7,7 @@ from typing import Any
 MOST_LINES = 24
 """Lives with more tasks are told by their averages only."""
 
-PHASES = {
+MEANINGS = {
     "zero-shot": "each task before learning it",
     "online": "each task after learning online",
     "offline": "each task after the offline phase",
@@ -21,8 +21,8 @@ def summary_text(summary: dict[str, Any]) -> str:
         evaluation_line("tasks learnt", summary["seen"]),
     ]
     for when, averages in summary.get("by_phase", {}).items():
-        lines.append(f"  {PHASES.get(when, when):<35} return {averages['mean_return']:.3f}")
-    if set(PHASES) <= set(summary.get("by_phase", {})) and summary["tasks"] <= MOST_LINES:
+        lines.append(f"  {MEANINGS.get(when, when):<35} return {averages['mean_return']:.3f}")
+    if set(MEANINGS) <= set(summary.get("by_phase", {})) and summary["tasks"] <= MOST_LINES:
         lines = [phases_table(summary), "", *lines]
     if "structures" in summary and summary["structures"]["searched"]:
         found = summary["structures"]
@@ -40,7 +40,7 @@ def phases_table(summary: dict[str, Any]) -> str:
     width = max(map(len, names))
     lines = [f"{'task':<{width}}  structure  zero-shot  online  offline  at the end"]
     structures = summary.get("structures", {}).get("tasks", {})
-    columns = (names, *(summary["by_phase"][when]["return"] for when in PHASES), summary["seen"]["return"])
+    columns = (names, *(summary["by_phase"][when]["return"] for when in MEANINGS), summary["seen"]["return"])
     for name, zero_shot, online, offline, final in zip(*columns, strict=True):
         numbers = f"{zero_shot:9.3f}  {online:6.3f}  {offline:7.3f}  {final:10.3f}"
         lines.append(f"{name:<{width}}  {path_of(structures.get(name, ())):<9}  {numbers}")

@@ -27,7 +27,7 @@ FORMAT = 3
 KEEP = 2
 """The newest checkpoints that are kept, besides one per stage."""
 NUMBER = re.compile("[0-9]{8}")
-MANY = 10**7
+MOST = 10**7
 """More checkpoints than a life can have made."""
 CHECKSUM = re.compile(r"[0-9a-f]{64}")
 STATE, INDEX = "state.safetensors", "checkpoint.json"
@@ -80,7 +80,7 @@ class Checkpoints:
             if not self.folder.is_dir():
                 return []
             found = sorted(int(path.name) for path in self.folder.iterdir() if NUMBER.fullmatch(path.name))
-        if found and found[-1] >= MANY - 1:
+        if found and found[-1] >= MOST - 1:
             raise InputError(f"'{self.path(found[-1])}' is not of this life, which cannot have so many. Move it away.")
         return found
 

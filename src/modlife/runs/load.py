@@ -93,9 +93,9 @@ class Run:
             raise InputError(f"The agent of '{self.path}' has not learnt any task yet.")
         return self.state.met
 
-    def policy(self, task: Task) -> Pytree:
+    def policy(self, task: Task | str) -> Pytree:
         """Its policy for a task."""
-        found = self.agent.policy(self.state, task)
+        found = self.agent.policy(self.state, self.agent.env.graph.parse(str(task)))
         if found is None:
             raise InputError(
                 f"The agent of '{self.path}' has not learnt '{task}', and shares nothing to solve it with."
@@ -105,7 +105,7 @@ class Run:
     def actor(self, task: Task | str) -> Callable[[Pytree, Any], Any]:
         """A function that draws actions as the agent does in a task, from an environment's state and a JAX key."""
         agent = self.agent
-        policy = self.policy(agent.env.graph.parse(task) if isinstance(task, str) else task)
+        policy = self.policy(task)
 
         @jax.jit
         def act(state: Pytree, key: Any) -> Any:
@@ -128,7 +128,7 @@ class Run:
         graph = self.agent.env.graph
         chosen = [graph.parse(str(task)) for task in tasks] if tasks is not None else list(self.learnt())
         if not chosen:
-            raise InputError(f"The agent of '{self.path}' has no unseen task whose components it has met.")
+            raise InputError(f"The agent of '{self.path}' has no such task to be evaluated on.")
         for task in chosen:
             self.policy(task)
         rule = self.agent.acting if acting is None else replace(self.agent.acting, name=acting)

@@ -26,10 +26,10 @@ def check_numbers(moment: Moment, config: LifeConfig) -> None:
     where = tasks[0] if len(tasks) == 1 else f"{len(tasks)} tasks"
     options = flat({**to_json(config.settings), "world": to_json(config.world)})
     rates = [f"--{name.replace('_', '-')} (now {value})" for name, value in options.items() if "learning_rate" in name]
+    advice = f"Try a new one with a smaller {' or '.join(rates)}, and look" if moment.done and rates else "Look"
     raise Diverged(
         f"Learning {where}, {moment.phase}, step {moment.done} of {moment.length}: {wrong} not finite. The life is "
-        f"saved as it was one step before; going on with it leads here again. Try a new one with a smaller "
-        f"{' or '.join(rates) or 'learning rate'}, and look at the rewards of your own tasks."
+        f"saved as it was one step before; going on with it leads here again. {advice} at the rewards of your tasks."
     )
 
 

@@ -61,8 +61,8 @@ def checked_records(records: Iterable[Any], path: Path) -> Iterator[Record]:
     stages: list[list[str]] = []
     for number, record in enumerate(records, start=1):
         where = f"'{path}', line {number}"
-        check_fields(record, {"kind": str}, where)
-        check_fields(record, KINDS.get(record["kind"], {}), where)
+        check_table(record, {"kind": str}, where)
+        check_table(record, KINDS.get(record["kind"], {}), where)
         if record["kind"] == "curriculum":
             stages += record["stages"]
         elif record["kind"] in KINDS:
@@ -75,7 +75,7 @@ def check_places(record: Record, stages: list[list[str]], where: str) -> None:
     if not 0 <= record["stage"] < len(stages) or not stages[record["stage"]]:
         raise InputError(f"{where}: stage = {record['stage']}, but there are {len(stages)}.")
     if record["kind"] == "evaluation":
-        check_fields({"when": "", **record}, {"when": str}, where)
+        check_table({"when": "", **record}, {"when": str}, where)
         check_evaluation(record, where)
     elif record["kind"] == "curve" and len(record["return"]) != len(stages[record["stage"]]):
         raise InputError(
@@ -83,7 +83,7 @@ def check_places(record: Record, stages: list[list[str]], where: str) -> None:
         )
     elif record["kind"] == "structure":
         check_structure(record["structure"], stages[record["stage"]][0], where)
-        check_fields({"returns": [0.0], **record}, {"returns": list[float]}, where)
+        check_table({"returns": [0.0], **record}, {"returns": list[float]}, where)
         if record.get("returns") == []:
             raise InputError(f"{where}: a search has no returns.")
 
@@ -104,15 +104,15 @@ def check_evaluation(record: Record, where: str) -> None:
 def checked_summary(summary: Any, path: Path) -> Record:
     """A summary with the fields that tables and figures read."""
     where = f"'{path}'"
-    check_fields(summary, SUMMARY, where)
-    check_fields(summary, {name: kind for name, kind in SOMETIMES.items() if name in summary}, where)
+    check_table(summary, SUMMARY, where)
+    check_table(summary, {name: kind for name, kind in SOMETIMES.items() if name in summary}, where)
     for name in ("seen", "unseen"):
         if name in summary:
             check_evaluation(summary[name], f"{where}, {name}")
     if len(summary["seen"]["tasks"]) != summary["tasks"]:
         raise InputError(f"{where}: of {summary['tasks']} tasks, {len(summary['seen']['tasks'])} were seen.")
     for when, averages in summary.get("by_phase", {}).items():
-        check_fields(averages, AVERAGES, f"{where}, by_phase, {when}")
+        check_table(averages, AVERAGES, f"{where}, by_phase, {when}")
         if len(averages["return"]) != summary["tasks"]:
             raise InputError(f"{where}, by_phase, {when}: it has {len(averages['return'])} returns.")
     for task, structure in summary.get("structures", {}).get("tasks", {}).items():
@@ -120,7 +120,7 @@ def checked_summary(summary: Any, path: Path) -> Record:
     return summary
 
 
-def check_fields(data: Any, fields: Fields, where: str) -> None:
+def check_table(data: Any, fields: Fields, where: str) -> None:
     """A table has these fields, with values of these types; names can be printed."""
     if not isinstance(data, dict):
         raise InputError(f"{where} is {data!r}, not a table of fields.")
@@ -128,7 +128,7 @@ def check_fields(data: Any, fields: Fields, where: str) -> None:
         if name not in data:
             raise InputError(f"{where} has no field '{name}'.")
         if isinstance(kind, Mapping):
-            check_fields(data[name], kind, f"{where}, {name}")
+            check_table(data[name], kind, f"{where}, {name}")
         else:
             check_printable(checked(kind, data[name], where=f"{where}, {name}"), f"{where}, {name}")
             if kind is int and not 0 <= data[name] < 2**63:

@@ -125,10 +125,10 @@ def check(agent: Agent, curriculum: Curriculum, facts: Description, state: Agent
         raise impossible(where, wrong, getattr(known, wrong))
     if known.done and not (phase and 0 < known.done < phase.length(state)):
         raise impossible(where, "done", known.done)
-    check_numbers(facts, where=where)
+    check_sizes(facts, where=where)
 
 
-def check_numbers(facts: Description, *, where: str) -> None:
+def check_sizes(facts: Description, *, where: str) -> None:
     """Sizes and times can be such."""
     fits = {
         "metrics": facts.metrics.bytes >= 0,

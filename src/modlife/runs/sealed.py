@@ -17,6 +17,7 @@ MEGABYTE = 2**20
 
 
 Data = bytes
+"""The type, where a field has its name."""
 
 
 @dataclass(frozen=True)
