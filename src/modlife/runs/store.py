@@ -251,9 +251,12 @@ class RunWriter:
     def note(self, *, devices: int) -> None:
         """Notes in the history that this process lives a part of the life; not in a line that a kill tore."""
         path = self.path / HISTORY
-        data = read_regular(path, most=MOST[HISTORY]) if path.exists() else b""
-        if not data.endswith(b"\n") and data:
-            self.disk.truncate(path, data.rfind(b"\n") + 1)
+        try:
+            data = read_regular(path, most=MOST[HISTORY]) if path.exists() else b""
+            if not data.endswith(b"\n") and data:
+                self.disk.truncate(path, data.rfind(b"\n") + 1)
+        except OSError as error:
+            raise save_error(path, error) from error
         line = sealed_line if self.run.is_sealed else as_line
         self.add(HISTORY, line(origin(devices=devices)))
 
