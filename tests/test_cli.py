@@ -60,7 +60,7 @@ def test_play_films_a_random_agent_the_same_for_the_same_seed(tmp_path: Path):
 
 
 def test_bench_prints_json_lines_with_the_rival_beside_ours():
-    out = modlife("bench", "env", "--seconds", "0.05", "--threads", "1")
+    out = modlife("bench", "env", "--seconds", "0.05")
     assert out.code == 0, out.err
     records = [json.loads(line) for line in out.out.splitlines()]
     ours = {(r["batch"], r["threads"]): r["value"] for r in records if r["case"] == "modlife"}

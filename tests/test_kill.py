@@ -25,7 +25,7 @@ from modlife.runs.store import RunDirectory
 
 pytestmark = pytest.mark.timeout(900)
 
-KILLS = {"comp-search": 3}
+KILLS = {"comp-search": 2}
 """Of the life with most to lose; others are killed once, after their first checkpoint."""
 
 
