@@ -292,6 +292,7 @@ def made(config: type, **values: Any) -> Any:
     return one
 
 
+# What the type checker is told to ignore below is what is tried.
 CALLS: list[tuple[str, Callable[[], Any]]] = [
     *python_numbers(),
     ("'8'", lambda: LifeConfig(tasks="8")),  # pyright: ignore[reportArgumentType]

@@ -74,13 +74,13 @@ def live(
 
 
 def _check_life(life: Any, *, threads: Any, save_every: Any) -> None:
-    from modlife.checks import check_count, check_seconds, shown
+    from modlife.checks import MOST_THREADS, check_count, check_seconds, shown
     from modlife.errors import InputError
     from modlife.runs.config import LifeConfig
 
     if not isinstance(life, LifeConfig):
         raise InputError(f"life = {shown(life)}, which is not a config; modlife.config makes one.")
-    check_count("threads", threads, 1024)
+    check_count("threads", threads, MOST_THREADS)
     check_seconds("save_every", save_every)
 
 

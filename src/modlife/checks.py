@@ -14,6 +14,8 @@ from modlife.types import Acting
 SEEDS = 2**32
 """JAX makes its keys of so many different seeds; a larger one would be taken for a smaller one in silence."""
 LARGEST = sys.float_info.max
+MOST_THREADS = 1024
+"""More is a slip of the finger."""
 
 KINDS = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a text", types.NoneType: "None"}
 SEVERAL = {int: "whole numbers", float: "finite numbers", bool: "True and False", str: "texts"}

@@ -7,8 +7,8 @@ from typing import Literal
 
 import tyro
 
-from modlife.checks import check_count, check_positive
-from modlife.cli.choices import MOST_THREADS, REQUIRED
+from modlife.checks import MOST_THREADS, check_count, check_positive
+from modlife.cli.choices import REQUIRED
 from modlife.domains.domain import DOMAINS
 from modlife.errors import InputError
 

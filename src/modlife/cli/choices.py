@@ -19,8 +19,6 @@ Flat = tyro.conf.arg(name="")
 Life = Annotated[LifeConfig, Flat]
 Json = Annotated[bool, tyro.conf.arg(name="json")]
 REQUIRED: Any = tyro.MISSING
-MOST_THREADS = 1024
-"""More is a slip of the finger."""
 
 
 def given(arguments: Sequence[str], name: str) -> str | None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from modlife.checks import check_count, check_seconds
-from modlife.cli.choices import MOST_THREADS, REQUIRED, Life, given, usual_life
+from modlife.checks import MOST_THREADS, check_count, check_seconds
+from modlife.cli.choices import REQUIRED, Life, given, usual_life
 from modlife.cli.words import tell
 from modlife.errors import InputError, plain
 from modlife.runs.codec import flat, to_json

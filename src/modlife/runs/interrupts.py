@@ -58,7 +58,7 @@ def note(number: int, frame: Any) -> None:
 
 
 def restore() -> None:
-    """Puts the handlers back that were there; one that was not made by Python cannot be put back."""
+    """Puts the handlers back that were there; for one that was not made by Python, the system's own."""
     for number, handler in Interrupts.before.items():
         if signal.getsignal(number) is note:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)

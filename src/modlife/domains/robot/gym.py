@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Float
 
-from modlife.checks import check_count
+from modlife.checks import MOST_THREADS, check_count
 from modlife.domains.gym import MOST_ENVS, checked_render_mode, checked_seed, generators, world_and_task
 from modlife.domains.pictures import Picture
 from modlife.domains.robot.physics import Physics, Step
@@ -119,7 +119,7 @@ class RobotLiftVectorEnv(VectorEnv[Any, np.ndarray, np.ndarray]):
         self.single_observation_space, self.single_action_space = spaces_of()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.physics = Physics(self.world, workers=check_count("workers", workers, 1024))
+        self.physics = Physics(self.world, workers=check_count("workers", workers, MOST_THREADS))
         self._generators: list[np.random.Generator] = []
         self._now: Step | None = None
         self._times = np.zeros(num_envs, int)
