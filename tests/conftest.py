@@ -18,7 +18,7 @@ pytest_plugins = ["lives"]  # fixtures; imported after this file, hence with its
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-QUICK = ("test_bcq.py", "test_ppo.py", "test_robot.py", "test_time_limits.py")
+QUICK = ("test_bounded.py", "test_bcq.py", "test_ppo.py", "test_robot.py", "test_time_limits.py")
 FIRST = ("test_golden.py", "test_kill.py", "test_drill.py")
 LAST = ("front_door", "store", "faults", "hostile", "compositional", "life")
 

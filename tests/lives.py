@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from terminal import lenient
 
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import AGENTS
+from modlife.lifelong.settings import CONSOLIDATORS
 from modlife.runs import checkpoints
 from modlife.runs.checkpoints import Description
 from modlife.runs.codec import flat, to_json
@@ -25,7 +26,10 @@ from modlife.runs.life import run_life
 from modlife.runs.restore import Found, newest, tree_of
 from modlife.runs.store import RunDirectory, RunWriter
 
-NAMES = AGENTS.names
+BOUNDED = {"consolidator": "bounded", "tasks": 2, "old_rows": 64, "repair": 1, "drift": 1e-9}
+VARIANTS = {"bounded": ("comp-search", {"offline": BOUNDED})}
+"""Other choices of an agent that are as good as another agent; here every old task needs repair."""
+NAMES = (*AGENTS.names, *VARIANTS)
 SMALL = {
     "ppo": {"envs": 4, "length": 32, "minibatch": 64},
     "offline": {"epochs": 3, "batch": 64, "target_period": 3},
@@ -36,22 +40,26 @@ SMALL = {
 """Settings of a small life; each agent takes those that it has."""
 
 
-def small(agent: str, **options: Any) -> LifeConfig:
-    """The config of a small life with all phases."""
+def small(name: str, **options: Any) -> LifeConfig:
+    """The config of a small life with all phases, of an agent or a variant of one."""
+    agent, variant = VARIANTS.get(name, (name, {}))
     settings = AGENTS[agent].usual_settings()
     own = {one.name: SMALL[one.name] for one in fields(settings) if one.name in SMALL}
+    own |= {name: {**own[name], **more} for name, more in variant.items()}
     length = {"tasks": 3 if agent == "stl" else 4, "steps": 1000 if "search" in own else 500}
     return life_from_options(agent, "grid2d", {"episodes": 4, **length, **own, **options})
 
 
 def as_options(config: LifeConfig) -> list[str]:
     """The command line that gives a config."""
-    usual = LifeConfig(agent=config.agent)
+    usual, chosen = LifeConfig(agent=config.agent), ["--agent", config.agent]
+    if hasattr(config.settings, "offline"):
+        offline = type(config.settings.offline)()
+        usual = replace(usual, settings=replace(usual.settings, offline=offline))
+        chosen += ["--offline", CONSOLIDATORS.of(offline).name]
     before, now = (flat(to_json(one)) for one in (usual, config))
     changed = {name: value for name, value in now.items() if value != before[name]}
-    return ["--agent", config.agent] + [
-        word for name, value in changed.items() for word in (f"--{name.replace('_', '-')}", str(value))
-    ]
+    return chosen + [word for name, value in changed.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
 @dataclass(frozen=True)

@@ -55,9 +55,7 @@ def bank() -> Bank:
 
 def prepared(bcq: BCQ, bank: Bank, target: tuple) -> offline.Data:
     table = bcq.layout.fill(bank, LESSONS)
-    for task, pattern in enumerate(PATTERNS):
-        if int(table.slots[task]) >= 0:
-            table = bcq.layout.keep_features(table, task, depth=pattern.index(True))
+    *_, table = bcq.layout.with_features(table, LESSONS)
     values = jnp.zeros((10, *bcq.layout.extent, 6))
     for task in range(len(LESSONS)):
         values = bcq.valued(values, table, task, target)
@@ -193,7 +191,7 @@ def test_an_epoch_shows_every_transition_once(bank: Bank, monkeypatch):
     assert size % bcq.config.batch == 0
     seen: list[np.ndarray] = []
 
-    def watching(objective, own, frozen, data, task, index, *, pattern):
+    def watching(objective, own, frozen, data, task, index, *, pattern, is_new=False):
         jax.debug.callback(lambda i: seen.append(np.asarray(i)), index)
         return jax.tree.map(jnp.zeros_like, own), jnp.zeros(3)
 
@@ -211,8 +209,7 @@ def test_an_epoch_shows_every_transition_once(bank: Bank, monkeypatch):
 def test_the_target_network_is_copied_when_its_time_has_come(bank: Bank):
     """And not in between; a learner that goes on from the middle ends the same."""
     bcq = learner(epochs=2, target_period=4)
-    table = bcq.layout.fill(bank, LESSONS)
-    steps = list(bcq.run(table, bcq.init(bank.pick(STRUCTURES[-1])), done=0, key=jax.random.key(0)))
+    steps = list(bcq.run(bank, LESSONS, bcq.init(bank.pick(STRUCTURES[-1])), done=0, key=jax.random.key(0)))
     copies = {number: state.target for number, state, _ in reversed(steps)}  # as they were when first told
     assert [number for number, _, losses in steps if losses] == [bcq.epoch_steps, bcq.steps]
     assert set(steps[-1][2] or ()) == {"td", "likelihood", "logits"}
@@ -220,7 +217,7 @@ def test_the_target_network_is_copied_when_its_time_has_come(bank: Bank):
     assert np.array_equal(leaves[4], leaves[0])
     assert not np.array_equal(leaves[8], leaves[4])  # copied before step 5
     number, middle, _ = next(step for step in steps if step[0] == 6)
-    *_, (_, end, _) = bcq.run(table, middle, done=number, key=jax.random.key(0))
+    *_, (_, end, _) = bcq.run(bank, LESSONS, middle, done=number, key=jax.random.key(0))
     for a, b in zip(*map(jax.tree.leaves, (end, steps[-1][1])), strict=True):
         np.testing.assert_array_equal(a, b)
 

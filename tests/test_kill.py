@@ -131,7 +131,7 @@ def results(run: Path) -> dict:
     return {
         "metrics": (run / "metrics.jsonl").read_bytes(),
         "state": (run / f"checkpoints/{newest(run):08d}/state.safetensors").read_bytes(),
-        "replay": {path.name for path in (run / "replay").iterdir()},
+        "replay": RunDirectory(run).checkpoints.look(newest(run)).replay,
         "summary": {name: summary.get(name) for name in ("seen", "unseen", "wrong_module", "by_phase", "structures")},
     }
 
@@ -182,6 +182,8 @@ def test_a_life_killed_at_random_moments_ends_with_the_same_bytes(
         run_life(None if run.exists() else home.life.config, run, save_every=0)
     assert results(run) == results(home.reference)
     assert not list(run.rglob("*.tmp"))
+    needed = [RunDirectory(run).checkpoints.look(number).replay for number in RunDirectory(run).checkpoints.numbers()]
+    assert {path.stem for path in (run / "replay").iterdir()} == {name for names in needed for name in names}
     print(f"kills: {Counter(phases)}")
     assert kills == 1 or phases[0] is None  # the first before there was a run directory
 

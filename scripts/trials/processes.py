@@ -191,7 +191,7 @@ def results(run: Path) -> dict[str, Any]:
     return {
         "metrics": (run / "metrics.jsonl").read_bytes(),
         "state": (run / f"checkpoints/{last:08d}/state.safetensors").read_bytes(),
-        "replay": {path.name for path in (run / "replay").iterdir()},
+        "replay": RunDirectory(run).checkpoints.look(last).replay,
         "summary": {name: value for name, value in summary.items() if name not in TIMINGS},
         "known metrics": summary["files"]["metrics"],
     }

@@ -1,15 +1,15 @@
 """A consolidator: the actor does what was done, in every task that shares a module. For actions of either kind."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxtyping import Array, Float
 
 from modlife.domains.env import PRNGKey
-from modlife.learners.offline import Learnt, begin, check_batch, epoch_steps, some_steps
-from modlife.learners.replay_table import Layout, ReplayTable, Rows
+from modlife.learners.offline import Learnt, Plain, begin, check_batch, epoch_steps, some_steps
+from modlife.learners.replay_table import Layout, Lesson, Rows
 from modlife.policies.acting import Rule
-from modlife.policies.bank import Chain
+from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import AnyOutput
 
 
@@ -26,7 +26,7 @@ class CloningConfig:
 
 
 @dataclass(frozen=True)
-class Cloning:
+class Cloning(Plain):
     """The negative log-likelihood of the actions taken, and nothing else."""
 
     layout: Layout
@@ -61,8 +61,12 @@ class Cloning:
         return state.own
 
     def run(
-        self, table: ReplayTable, state: Learnt, *, done: int, key: PRNGKey
+        self, bank: Bank, lessons: Sequence[Lesson], state: Learnt, *, done: int, key: PRNGKey
     ) -> Iterator[tuple[int, Learnt, Mapping[str, float] | None]]:
+        table = self.layout.fill(bank, lessons)
+        for opened in self.layout.with_features(table, lessons):
+            table = opened
+            yield done, state, None
         while done < self.steps:
             done, state, means = some_steps(self, state, table, None, number=done, most=self.steps, key=key)
             yield done, state, means

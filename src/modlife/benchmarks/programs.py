@@ -141,9 +141,7 @@ def offline(domain: Domain, *, devices: int) -> Iterator[tuple[int, int, Callabl
         lessons = [*before[: count - 1], last]
         layout = Layout(env, network, room_for(count), times, config.envs, devices=Devices(devices))
         table = layout.fill(bank, lessons)
-        for task, lesson in enumerate(lessons):
-            if int(table.slots[task]) >= 0:
-                table = layout.keep_features(table, task, depth=lesson.pattern.index(True))
+        *_, table = layout.with_features(table, lessons)
         bcq = BCQ(layout, offline_config, config.discount)
         yield count, *gradient_steps(bcq, bank.pick(order[-1]), table, count)
 

@@ -8,8 +8,9 @@ Every `target_period` steps the critic is copied to the target network; its valu
 computed for all rows once per copy. Fujimoto et al. 2019; Algorithm 1 of the paper.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,11 +22,11 @@ from modlife.domains.graph import Discrete
 from modlife.errors import InputError
 from modlife.learners import losses
 from modlife.learners.config import BCQConfig
-from modlife.learners.offline import Learnt, begin, check_batch, epoch_steps, some_steps
-from modlife.learners.replay_table import Layout, ReplayTable, Rows, gather, over_rows, put
+from modlife.learners.offline import Learnt, Plain, begin, check_batch, epoch_steps, some_steps
+from modlife.learners.replay_table import Layout, Lesson, ReplayTable, Rows, gather, over_rows, put
 from modlife.learners.sharding import THIRD
 from modlife.policies.acting import Rule
-from modlife.policies.bank import Chain
+from modlife.policies.bank import Bank, Chain
 from modlife.policies.distributions import chosen, log_softmax
 from modlife.policies.modular import AnyOutput, Output
 
@@ -42,8 +43,8 @@ class BCQState(eqx.Module):
 
 
 @dataclass(frozen=True)
-class BCQ:
-    """A `Consolidator` and its `Objective`."""
+class BCQ(Plain):
+    """A `Consolidator` and its `Objective`: all tasks that share a module, in every step."""
 
     layout: Layout
     config: BCQConfig
@@ -82,10 +83,14 @@ class BCQ:
         return state.learner.own
 
     def run(
-        self, table: ReplayTable, state: BCQState, *, done: int, key: PRNGKey
+        self, bank: Bank, lessons: Sequence[Lesson], state: BCQState, *, done: int, key: PRNGKey
     ) -> Iterator[tuple[int, BCQState, Mapping[str, float] | None]]:
         """Gradient steps, the target network copied and its values computed anew when its time has come."""
         period, number, valued = self.config.target_period, done, False
+        table = self.layout.fill(bank, lessons)
+        for opened in self.layout.with_features(table, lessons):
+            table = opened
+            yield done, state, None
         values = self.layout.devices.zeros((self.layout.room, *self.layout.extent, self.actions), THIRD)
         while number < self.steps:
             if number % period == 0:
@@ -106,7 +111,11 @@ class BCQ:
         """How many actions there are."""
         return self.layout.env.graph.actions.size
 
-    def targets(self, own: Chain, rows: Rows, extra: Values) -> Float[Array, " B"]:
+    def targets(self, own: Chain, rows: Rows, extra: Any) -> Any:
+        """What Q of the action taken is drawn to; the extra are the target network's values."""
+        return self.aim(own, rows, extra)
+
+    def aim(self, own: Chain, rows: Rows, values: Values) -> Float[Array, " B"]:
         """What Q of the action taken is drawn to."""
         config, sample, after = self.config, rows.transition, rows.after
         following = after.reader()(own)
@@ -116,11 +125,11 @@ class BCQ:
             jnp.where(sample.terminated if config.bootstrap_truncated else sample.ended, 0.0, self.discount),
             log_softmax(following.logits),
             following.values,
-            gather(extra, rows.task, after.index).T,
+            gather(values, rows.task, after.index).T,
             threshold=config.threshold if config.bootstrap == "constrained" else 0.0,
         )
 
-    def terms(self, output: AnyOutput, rows: Rows, targets: Float[Array, " B"]) -> Float[Array, " 3"]:
+    def terms(self, output: AnyOutput, rows: Rows, targets: Any) -> Float[Array, " terms"]:
         """Squared error of Q, negative log-likelihood, sum of squared logits."""
         assert isinstance(output, Output)
         action = rows.transition.action

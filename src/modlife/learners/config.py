@@ -107,3 +107,58 @@ class BCQConfig:
         check_positive(self, "learning_rate", most=1)
         if not 0 <= self.threshold < 1:
             raise InputError(f"threshold = {self.threshold}, but it must be at least 0 and less than 1.")
+
+
+@dataclass(frozen=True)
+class BoundedConfig(BCQConfig):
+    """Consolidation whose cost does not grow with the number of tasks: some old ones in turn, taught by what they said.
+
+    What stands here differs from the paper's choice, or has none there; the rest is as in `BCQConfig`.
+    """
+
+    epochs: int = 3
+    """Passes over the kept transitions of the new task."""
+    batch: int = 256
+    """Samples of each task in a gradient step."""
+    logit_weight: float = 0.0
+    """Weight of the sum of squared logits; what is cloned has its own confidence."""
+    tasks: int | None = 8
+    """Tasks in a gradient step: the new one, and old ones that share a module with it, in turn; none for all."""
+    new_share: float | None = None
+    """Share of the new task in the loss, if there are old ones; by default as much as each of those has."""
+    old_rows: int | None = 10_000
+    """Transitions that are kept of a task once it has been folded in; none for all."""
+    clone: Literal["distributions", "actions"] = "distributions"
+    """What the actor is taught: the distribution over actions that the task's policy had, or the action it drew."""
+    td: Literal["current", "all", "none"] = "current"
+    """Tasks whose critic learns from rewards; that of the others is taught the values that were last learnt so."""
+    value_weight: float = 1e-2
+    """Weight of the squared error to those values."""
+    anneal: float = 0.05
+    """Share of the learning rate that is left at the end of a phase, to which it falls evenly; 1 for a constant one."""
+    repair: int = 4
+    """Rounds of repair, at most, for old tasks that were harmed; 0 to look at none."""
+    drift: float = 0.15
+    """How much further than at its own time a policy may be from its teacher, in nats, before it is repaired."""
+    drop: float = 0.05
+    """How much of its return a task may lose, beyond twice the error, before it is repaired."""
+    refuse: bool = False
+    """Leave modules as they were where a task that shares them was harmed and could not be repaired."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_between(self, 0, HEAVIEST, "value_weight")
+        check_between(self, 0, 1000, "repair")
+        check_positive(self, "anneal", most=1)
+        check_positive(self, "drift", "drop", most=HEAVIEST)
+        if self.tasks is not None:
+            check_between(self, 2, 1024, "tasks")
+        if self.new_share is not None and not 0 < self.new_share < 1:
+            raise InputError(f"new_share = {self.new_share}, but it must be more than 0 and less than 1.")
+        if self.old_rows is not None:
+            check_between(self, 1, MOST * 16, "old_rows")
+        if self.td == "all" and self.old_rows is not None:
+            raise InputError(
+                f"td = all beside old_rows = {self.old_rows}: what came after a transition is not known in replay that "
+                "was thinned. Give `--offline.old-rows none` too."
+            )

@@ -4,14 +4,16 @@ The gradient is taken by the current task's modules only, and the optimiser know
 cannot change, not even through an optimiser's momentum.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
@@ -19,9 +21,10 @@ from jaxtyping import Array, Float, Int
 from modlife.domains.env import PRNGKey
 from modlife.errors import InputError
 from modlife.learners.minibatches import shuffle
-from modlife.learners.replay_table import PLACED, Layout, Pattern, ReplayTable, Rows
+from modlife.learners.replay import Replay
+from modlife.learners.replay_table import PLACED, Layout, Lesson, Pattern, ReplayTable, Rows
 from modlife.learners.sharding import ALL, THIRD
-from modlife.policies.bank import Chain
+from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import AnyOutput
 from modlife.types import Pytree
 
@@ -62,17 +65,46 @@ class Consolidator(Protocol):
         ...
 
     def run(
-        self, table: ReplayTable, state: Pytree, *, done: int, key: PRNGKey
+        self, bank: Bank, lessons: Sequence[Lesson], state: Pytree, *, done: int, key: PRNGKey
     ) -> Iterator[tuple[int, Pytree, Mapping[str, float] | None]]:
         """All gradient steps from number `done` on, in pieces of one to two seconds at most.
 
-        Yields the steps done, the learner, and at the end of an epoch the means of the terms of its loss by name. How
-        the steps are cut into pieces has no influence on what comes out.
+        The last of the lessons is of the task in hand, the others are of tasks that share a module with it. Yields the
+        steps done, the learner, and at the end of an epoch the means of the terms of its loss by name. How the steps
+        are cut into pieces has no influence on what comes out.
         """
         ...
 
     def modules(self, state: Pytree) -> Chain:
         """The modules as they are now."""
+        ...
+
+    @property
+    def limits(self) -> "Limits":
+        """How much of old tasks may be lost, and what is done about it."""
+        ...
+
+    def drifts(self, bank: Bank, lessons: Sequence[Lesson]) -> Float[np.ndarray, " n"]:
+        """How far the policy of each task is from what it was taught, in some rows; asked if there are limits."""
+        ...
+
+    def repaired(
+        self, bank: Bank, lessons: Sequence[Lesson], state: Pytree, *, harmed: Sequence[int], number: int, key: PRNGKey
+    ) -> Pytree:
+        """The learner after some further steps for the sake of tasks that were harmed; asked if there are limits."""
+        ...
+
+    @property
+    def taught(self) -> int:
+        """Numbers that it wants to know of a policy for each transition."""
+        ...
+
+    def explored(self, replay: Replay, policy: Chain) -> Replay:
+        """The replay of a task with what it wants to know of the policy that explored it."""
+        ...
+
+    def kept(self, replay: Replay, policy: Chain, *, key: PRNGKey) -> Replay:
+        """What to keep of a task for later, when it has been folded in and this is its policy."""
         ...
 
 
@@ -87,12 +119,22 @@ class Objective(Protocol):
 
     @property
     def config(self) -> Any:
-        """Has `epochs`, `batch` and `learning_rate`."""
+        """Has `epochs` and `batch`."""
+        ...
+
+    @property
+    def learning_rate(self) -> optax.ScalarOrSchedule:
+        """Adam's step size."""
         ...
 
     @property
     def weights(self) -> Mapping[str, float]:
         """The terms of the loss, with their weights."""
+        ...
+
+    @property
+    def new_is_first(self) -> bool:
+        """Whether the first task of a table is the one in hand, and has terms of its own (`Rows.is_new`)."""
         ...
 
     def targets(self, own: Chain, rows: Rows, extra: Pytree) -> Pytree:
@@ -102,6 +144,52 @@ class Objective(Protocol):
     def terms(self, output: AnyOutput, rows: Rows, targets: Pytree) -> Float[Array, " terms"]:
         """The terms of the loss, each the mean over a batch, in the order of their weights."""
         ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of old tasks may be lost, and what is done about it."""
+
+    rounds: int = 0
+    """Rounds of repair, at most; 0 if nobody looks."""
+    drift: float = math.inf
+    """Nats."""
+    drop: float = math.inf
+    """Return."""
+    refuse: bool = False
+    """Whether modules stay as they were where it could not be repaired."""
+
+
+class Plain:
+    """Asks nothing of policies, keeps replay as it is, has one loss for all tasks, and does not look back."""
+
+    config: Any
+    new_is_first = False
+    taught = 0
+    limits = Limits()
+
+    @property
+    def learning_rate(self) -> optax.ScalarOrSchedule:
+        """Constant."""
+        return self.config.learning_rate
+
+    def drifts(self, bank: Bank, lessons: Sequence[Lesson]) -> Float[np.ndarray, " n"]:
+        """Not asked."""
+        raise NotImplementedError
+
+    def repaired(
+        self, bank: Bank, lessons: Sequence[Lesson], state: Pytree, *, harmed: Sequence[int], number: int, key: PRNGKey
+    ) -> Pytree:
+        """Not asked."""
+        raise NotImplementedError
+
+    def explored(self, replay: Replay, policy: Chain) -> Replay:
+        """The same."""
+        return replay
+
+    def kept(self, replay: Replay, policy: Chain, *, key: PRNGKey) -> Replay:
+        """The same."""
+        return replay
 
 
 def check_batch(objective: Objective) -> None:
@@ -118,7 +206,7 @@ def epoch_steps(objective: Objective) -> int:
 
 def optimiser(objective: Objective) -> optax.GradientTransformation:
     """Adam on all parameters as one vector (which saves a kernel per array)."""
-    return optax.flatten(optax.adam(objective.config.learning_rate))
+    return optax.flatten(optax.adam(objective.learning_rate))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -175,6 +263,7 @@ def train_share(objective: Objective, learner: Learnt, data: Data, first: Array,
     offset = jax.random.randint(key_offset, table.times.shape, 0, size)
     tasks = table.count.astype(jnp.float32)
     branches = [partial(gradient, objective, pattern=pattern) for pattern in objective.layout.patterns]
+    new = partial(gradient, objective, pattern=objective.layout.patterns[0], is_new=True)
 
     def index(step: Array, task: Array) -> Int[Array, " B"]:
         """Every task goes through its rows in the same random order, each from another place on."""
@@ -188,10 +277,13 @@ def train_share(objective: Objective, learner: Learnt, data: Data, first: Array,
             frozen = table.bank.pick(table.structures[task])
             at = index(step, task)
             found = jax.lax.switch(table.patterns[task], branches, learner.own, frozen, data, task, at)
-            return jax.tree.map(jnp.add, total, found)
+            return jax.tree.map(lambda one, more: one + table.weights[task] * more, total, found)
 
         total = (jax.tree.map(jnp.zeros_like, learner.own), jnp.zeros_like(learner.losses))
-        total = jax.lax.fori_loop(0, table.count, add, total)
+        if objective.new_is_first:
+            found = new(learner.own, learner.own, data, jnp.int32(0), index(step, jnp.int32(0)))
+            total = jax.tree.map(lambda part: table.weights[0] * part, found)
+        total = jax.lax.fori_loop(int(objective.new_is_first), table.count, add, total)
         flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
         gradients, terms = restore(devices.reduce(jax.lax.pmean, flat / tasks))
         change, opt_state = optimiser(objective).update(gradients, learner.opt_state, learner.own)
@@ -210,10 +302,11 @@ def gradient(
     index: Int[Array, " B"],
     *,
     pattern: Pattern,
+    is_new: bool = False,
 ) -> tuple[Chain, Float[Array, " terms"]]:
     """The gradient of a task's loss by the current task's modules, and the terms of the loss."""
     table, extra = data
-    rows = Rows(objective.layout, table, task, index, frozen, pattern)
+    rows = Rows(objective.layout, table, task, index, frozen, pattern, is_new)
     output, weights = rows.reader(), jnp.array(list(objective.weights.values()))
     targets = objective.targets(own, rows, extra)
 

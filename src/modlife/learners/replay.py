@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Integer, UInt8, UInt32
+from jaxtyping import Array, Bool, Float, Float16, Float32, Int, Integer, UInt8, UInt32
 
 from modlife.domains.env import Environment, PRNGKey
 from modlife.domains.graph import Continuous, Discrete
@@ -45,13 +45,21 @@ class Experience(eqx.Module):
     """Observations; or None."""
 
 
+NOTHING = np.zeros((0, 0, 0), np.float16)
+UNKNOWN = np.zeros(0, np.float32)
+
+
 class Replay(eqx.Module):
-    """The last transitions of one task."""
+    """The last transitions of one task; or, where it was thinned, some of them."""
 
     rows: UInt32[np.ndarray, "time E W"]
     """Packed transitions; then a row that only holds what was seen last; then what time limits cut off (`finals`)."""
     times: int = eqx.field(static=True)
     """Time steps of transitions."""
+    taught: Float16[np.ndarray, "taught E n"] = eqx.field(default_factory=lambda: NOTHING)
+    """What the task's policy said of each transition (`policies.modular.Output.said`); empty where nobody asked."""
+    measured: Float32[np.ndarray, " m"] = eqx.field(default_factory=lambda: UNKNOWN)
+    """How well the task was done when it had been folded in (`lifelong.retention.Mark`); empty where nobody looks."""
 
     @property
     def last(self) -> UInt32[np.ndarray, "E W"]:
@@ -62,6 +70,20 @@ class Replay(eqx.Module):
     def finals(self) -> UInt32[np.ndarray, "final E W"]:
         """In each environment's column, what was seen where time limits cut its episodes off, in their order."""
         return self.rows[self.times + 1 :]
+
+    def thinned(self, times: int, *, rng: np.random.Generator) -> "Replay":
+        """So many time steps of it, drawn evenly; what came after a transition is then not known any more."""
+        if times >= self.times:
+            return self
+        drawn = np.sort(rng.choice(self.times, times, replace=False))
+        taught = self.taught[drawn] if len(self.taught) else self.taught
+        return Replay(np.concatenate([self.rows[drawn], self.last[None]]), times, taught, self.measured)
+
+    def some(self, count: int) -> tuple[UInt32[np.ndarray, "n W"], Float16[np.ndarray, "n t"]]:
+        """So many transitions from all over it, and what the policy said of them."""
+        places = np.linspace(0, self.times * self.rows.shape[1] - 1, count).astype(int)
+        time, env = np.divmod(places, self.rows.shape[1])
+        return self.rows[time, env], self.taught[time, env]
 
 
 WORD = 4

@@ -6,8 +6,8 @@ for, so little is compiled anew as tasks accumulate.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -55,6 +55,8 @@ class Lesson:
     structure: Structure
     pattern: Pattern
     replay: Replay
+    weight: float = 1.0
+    """How much it counts, where 1 is the mean over the tasks of a table."""
 
 
 class ReplayTable(eqx.Module):
@@ -75,6 +77,8 @@ class ReplayTable(eqx.Module):
     """Where each task's features lie; -1 where they are computed when needed."""
     patterns: Int[Array, " task"]
     """The number of each task's pattern."""
+    weights: Float[Array, " task"]
+    """How much each task counts."""
     count: Int[Array, ""]
     """How many tasks there are."""
 
@@ -82,7 +86,7 @@ class ReplayTable(eqx.Module):
 PLACED = specs_of(
     ReplayTable,
     **dict.fromkeys(("rows", "following", "features"), THIRD),
-    **dict.fromkeys(("bank", "structures", "times", "lengths", "slots", "patterns", "count"), ALL),
+    **dict.fromkeys(("bank", "structures", "times", "lengths", "slots", "patterns", "weights", "count"), ALL),
 )
 """How a table lies on devices: rows in shares of environments, all else everywhere."""
 
@@ -120,23 +124,51 @@ class Layout:
 
     # Filling
 
+    def refill(self, table: ReplayTable, lessons: Sequence[Lesson]) -> ReplayTable:
+        """The table with other tasks in the place of all but the first, which stays; features yet to be kept."""
+        rows = table.rows
+        for task, lesson in enumerate(lessons[1:], start=1):
+            rows = put(rows, jnp.int32(task), self.devices.place(lesson.replay.rows, SECOND))
+        parts = {**self.facts(lessons), "following": self.following([lesson.replay for lesson in lessons])}
+        return replace(table, rows=rows, **self.placed(parts))
+
+    def with_features(self, table: ReplayTable, lessons: Sequence[Lesson]) -> Iterator[ReplayTable]:
+        """The table with more and more features kept, as far as there is room; the last one is complete."""
+        yield table
+        for task, (lesson, slot) in enumerate(zip(lessons, self.slots(lessons), strict=True)):
+            if slot >= 0:
+                table = jax.block_until_ready(self.keep_features(table, task, depth=lesson.pattern.index(True)))
+                yield table
+
     def fill(self, bank: Bank, lessons: Sequence[Lesson]) -> ReplayTable:
         """A table of these tasks, features yet to be kept."""
-        kinds = [self.patterns.index(lesson.pattern) for lesson in lessons]
         replays = [lesson.replay for lesson in lessons]
         parts: dict[str, Any] = {
             "bank": bank,
             "features": self.devices.zeros((SLOTS, *self.extent, SLOT), THIRD),
             "rows": self.rows(replays),
             "following": self.following(replays),
+            **self.facts(lessons),
+        }
+        return ReplayTable(**self.placed(parts))
+
+    def facts(self, lessons: Sequence[Lesson]) -> dict[str, np.ndarray]:
+        """What a table says of its tasks besides their rows."""
+        replays, weights = [lesson.replay for lesson in lessons], np.zeros(self.room, np.float32)
+        weights[: len(lessons)] = [lesson.weight for lesson in lessons]
+        return {
             "structures": self.padded([lesson.structure for lesson in lessons], (len(self.network.sizes),)),
             "times": self.padded([replay.times for replay in replays]),
             "lengths": self.padded([len(replay.rows) for replay in replays]),
             "slots": self.padded(self.slots(lessons), fill=-1),
-            "patterns": self.padded(kinds),
-            "count": np.int32(len(kinds)),
+            "patterns": self.padded([self.patterns.index(lesson.pattern) for lesson in lessons]),
+            "weights": weights,
+            "count": np.array(len(lessons), np.int32),
         }
-        return ReplayTable(**{name: self.devices.place(part, getattr(PLACED, name)) for name, part in parts.items()})
+
+    def placed(self, parts: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields of a table, where they lie on the devices."""
+        return {name: self.devices.place(part, getattr(PLACED, name)) for name, part in parts.items()}
 
     def padded(self, values: Sequence[Any], shape: tuple[int, ...] = (), *, fill: int = 0) -> Int[np.ndarray, "..."]:
         """Whole numbers of each task, and of those that there is room for."""
@@ -156,12 +188,9 @@ class Layout:
 
     def rows(self, replays: Sequence[Replay]) -> UInt32[Array, "task time E words"]:
         """The replays on the devices, put there one by one: together they are never in memory twice."""
-        shape = (*self.extent, self.packing.words)
-        table = self.devices.zeros((self.room, *shape), THIRD, dtype=jnp.uint32)
+        table = self.devices.zeros((self.room, *self.extent, self.packing.words), THIRD, dtype=jnp.uint32)
         for task, replay in enumerate(replays):
-            padded = np.zeros(shape, np.uint32)
-            padded[: len(replay.rows)] = replay.rows
-            table = put(table, jnp.int32(task), self.devices.place(padded, SECOND))
+            table = put(table, jnp.int32(task), self.devices.place(replay.rows, SECOND))
         return table
 
     def following(self, replays: Sequence[Replay]) -> Int[np.ndarray, "task step E"]:
@@ -225,6 +254,8 @@ class Rows:
     frozen: Chain
     """The task's modules in the bank."""
     pattern: Pattern
+    is_new: bool = False
+    """Whether it is known to be the task in hand."""
 
     @cached_property
     def transition(self) -> Transition:
@@ -235,7 +266,7 @@ class Rows:
     def after(self) -> "Rows":
         """The rows that hold what was seen after each of these transitions."""
         index = self.layout.after(self.table, self.task, self.index)
-        return Rows(self.layout, self.table, self.task, index, self.frozen, self.pattern)
+        return replace(self, index=index)
 
     def reader(self) -> Callable[[Chain], AnyOutput]:
         """What the task's chain says of these rows, by its modules that move; everything else is read here, once."""
@@ -252,9 +283,10 @@ class Rows:
 
 
 @partial(jax.jit, donate_argnums=0)
-def put(table: Num[Array, "n time E w"], number: Array, rows: Num[Array, "time E w"]) -> Num[Array, "n time E w"]:
-    """The table with the rows of one task, or slot, replaced; in place."""
-    return jax.lax.dynamic_update_index_in_dim(table, rows, number, 0)
+def put(table: Num[Array, "n time E w"], number: Array, rows: Num[Array, "some E w"]) -> Num[Array, "n time E w"]:
+    """The table with the rows of one task, or slot, replaced, from the first time step on; in place."""
+    none = jnp.int32(0)
+    return jax.lax.dynamic_update_slice(table, rows[None].astype(table.dtype), (number, none, none, none))
 
 
 def gather(table: Num[Array, "n time E w"], task: Array, index: Int[Array, " B"]) -> Num[Array, "B w"]:

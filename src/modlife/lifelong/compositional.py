@@ -21,7 +21,7 @@ import jax
 from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.offline import Consolidator
 from modlife.learners.ppo import PPO
-from modlife.learners.replay import Packing
+from modlife.learners.replay import Packing, Replay
 from modlife.learners.replay_table import Layout
 from modlife.learners.rollout import ACTOR
 from modlife.lifelong.agent import AgentState, Phase, Reports
@@ -69,13 +69,16 @@ class Compositional:
             return begin_chain(self.ppo, state.params.pick(state.structures[-1]), task, key=key_start)
 
         def finish(state: AgentState, work: Exploring) -> tuple[AgentState, Reports]:
-            kept = replace(state, memory=(*state.memory, explore.replay(work, explore.length(state))))
-            alone = self.judge.evaluate([task], [work.learner.params], key=key_evaluate)
-            return replace(kept, params=self.adopt(state, work.learner.params)), (Evaluated("online", alone),)
+            trained, replay = work.learner.params, explore.replay(work, explore.length(state))
+            replay = self.consolidator(self.layout(1)).explored(replay, trained)
+            alone = self.judge.evaluate([task], [trained], key=key_evaluate)
+            kept = replace(state, memory=(*state.memory, replay), params=self.adopt(state, trained))
+            return kept, (Evaluated("online", alone),)
 
         explore = Explore(self.ppo, self.steps, start, finish, key_learn, self.times)
         choose = ChooseStructure(task, self.judge, self.known, search, key_search, key_zero_shot)
-        return choose, explore, Consolidate(self.layout, self.consolidator, key_offline)
+        judge = replace(self.judge, rule=self.acting)
+        return choose, explore, Consolidate(task, self.layout, self.consolidator, judge, key_offline)
 
     def known(self, state: AgentState, task: Task) -> Chosen | None:
         """The structure of a new task where it needs no search: given, or fresh modules while there are any."""
@@ -137,11 +140,16 @@ class Compositional:
             return "structures"
         if not 0 <= facts.spent < self.steps or (facts.spent and facts.phase not in ("online", "offline")):
             return "spent"
-        width = (self.ppo.config.envs, Packing.of(self.env).words)
-        rows = range(2, self.layout(1).extent[0] + 1)
-        fits = [one.rows.shape[1:] == width and len(one.rows) in rows for one in state.memory]
-        times = [1 <= one.times <= min(self.times, len(one.rows) - 1) for one in state.memory]
-        return None if len(state.memory) == explored and all(fits + times) else "memory"
+        return None if len(state.memory) == explored and all(map(self.is_replay, state.memory)) else "memory"
+
+    def is_replay(self, replay: Replay) -> bool:
+        """Whether a replay can be of this agent."""
+        envs, taught = self.ppo.config.envs, self.consolidator(self.layout(1)).taught
+        fits = replay.rows.shape[1:] == (envs, Packing.of(self.env).words)
+        size = len(replay.rows) <= self.layout(1).extent[0] and 1 <= replay.times <= min(
+            self.times, len(replay.rows) - 1
+        )
+        return fits and size and replay.taught.shape == ((replay.times, envs, taught) if taught else (0, 0, 0))
 
     def in_bank(self, structure: Structure) -> bool:
         """Whether a structure names a module of each factor."""

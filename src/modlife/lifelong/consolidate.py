@@ -1,9 +1,8 @@
 """The offline phase: what was explored is folded into the bank, over every task that shares a module with this one."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import equinox as eqx
 import jax
 
 from modlife.domains.env import PRNGKey
@@ -11,54 +10,116 @@ from modlife.learners.offline import Consolidator
 from modlife.learners.replay import Replay
 from modlife.learners.replay_table import Layout, Lesson, room_for
 from modlife.lifelong.agent import AgentState, Reports
+from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.reports import Consolidated
-from modlife.types import Pytree, Structure
+from modlife.lifelong.retention import Retained, Retention
+from modlife.policies.bank import Bank
+from modlife.types import Pytree, Structure, Task
 
 
 @dataclass(frozen=True)
 class Consolidate:
-    """Gradient steps on the replay of all tasks concerned, for the task's own modules; the bank changes at the end."""
+    """Gradient steps on the replay of tasks concerned, for the task's own modules; the bank changes at the end.
 
+    Where the learner has limits, old tasks are looked at afterwards, and repaired if they were harmed.
+    """
+
+    task: Task
     layout: Callable[[int], Layout]
     """The layout of a table with room for so many tasks."""
     learner: Callable[[Layout], Consolidator]
+    judge: Judge
+    """Evaluates as the agent acts."""
     key: PRNGKey
     name: str = "offline"
 
     def consolidator(self, state: AgentState) -> Consolidator:
         """The learner for as many tasks as are concerned."""
-        return self.learner(self.layout(room_for(len(lessons_of(state.structures, state.memory)))))
+        return self.learner(self.layout(room_for(len(sharing(state.structures)))))
 
     def begin(self, state: AgentState) -> Pytree:
         """A learner of the modules of the task in hand."""
         return self.consolidator(state).init(state.params.pick(state.structures[-1]))
 
     def length(self, state: AgentState) -> int:
-        """Gradient steps."""
-        return self.consolidator(state).steps
+        """Gradient steps, and rounds of repair."""
+        learner = self.consolidator(state)
+        return learner.steps + learner.limits.rounds if learner.steps else 0
 
     def run(self, state: AgentState) -> Iterator[tuple[int, Pytree, Reports]]:
-        """All gradient steps, with a report per epoch."""
+        """All gradient steps, with a report per epoch; then repairs, with a report of what was harmed before each."""
         learner, lessons, done = self.consolidator(state), lessons_of(state.structures, state.memory), state.facts.done
-        if learner.steps == 0:
-            return
-        layout = self.layout(room_for(len(lessons)))
-        table = layout.fill(state.params, lessons)
-        for task, lesson in enumerate(lessons):
-            if int(table.slots[task]) >= 0:
-                table = jax.block_until_ready(layout.keep_features(table, task, depth=lesson.pattern.index(True)))
-                yield done, state.work, ()
-        for number, work, losses in learner.run(table, state.work, done=done, key=self.key):
-            reports = () if losses is None else (Consolidated(number // learner.epoch_steps, len(lessons), losses),)
-            yield number, work, reports
+        work = state.work
+        if done < learner.steps:
+            for number, work, losses in learner.run(state.params, lessons, state.work, done=done, key=self.key):
+                epoch = number // learner.epoch_steps
+                reports = () if losses is None else (Consolidated(epoch, len(lessons), losses),)
+                yield number, work, reports
+        for number in range(max(0, done - learner.steps), learner.limits.rounds if learner.steps else 0):
+            looked = self.look(state, work, number)
+            if not looked.harmed:
+                break
+            harmed = [one.lesson for one in looked.harmed]
+            after = learner.repaired(state.params, lessons, work, harmed=harmed, number=number, key=self.key)
+            if self.look(state, after, number + 1).harm >= looked.harm:
+                yield self.length(state), work, (looked,)
+                return
+            work = after
+            yield learner.steps + number + 1, work, (looked,)
+        yield self.length(state), work, ()
 
     def end(self, state: AgentState) -> tuple[AgentState, Reports]:
-        """The bank with the task's modules as they are now."""
-        own = self.consolidator(state).modules(state.work)
-        return eqx.tree_at(lambda s: s.params, state, state.params.place(state.structures[-1], own)), ()
+        """The bank with the task's modules as they are now, unless old tasks do not allow it; and what is kept."""
+        learner, structure = self.consolidator(state), state.structures[-1]
+        own, reports = learner.modules(state.work), ()
+        if learner.limits.rounds:
+            looked = self.look(state, state.work)
+            if looked.harmed and learner.limits.refuse:
+                own, looked = self.spared(state, looked), replace(looked, refused=True)
+            reports = (looked,)
+        bank = state.params.place(structure, own)
+        kept = learner.kept(state.memory[-1], own, key=self.key)
+        if learner.limits.rounds:
+            mark = self.retention(learner).mark(bank, whole(structure, kept), self.task, key=self.key)
+            kept = replace(kept, measured=mark.numbers)
+        return replace(state, params=bank, memory=(*state.memory[:-1], kept)), reports
+
+    def look(self, state: AgentState, work: Pytree, number: int | None = None) -> Retained:
+        """What was harmed, if the bank had the modules of the work; before a round of repair, or at the end."""
+        learner, numbers = self.consolidator(state), sharing(state.structures)
+        bank = state.params.place(state.structures[-1], learner.modules(work))
+        tasks = [(*state.met, self.task)[n] for n in numbers]
+        key = self.key if number is None else jax.random.fold_in(self.key, number)
+        lessons = lessons_of(state.structures, state.memory)
+        return self.retention(learner).look(bank, lessons, tasks, number=number, key=key)
+
+    def retention(self, learner: Consolidator) -> Retention:
+        """What looks at tasks."""
+        return Retention(self.judge, learner)
+
+    def spared(self, state: AgentState, looked: Retained) -> tuple:
+        """The modules as they are now, but as they were before where a task that was harmed shares them."""
+        lessons, own = lessons_of(state.structures, state.memory), self.consolidator(state).modules(state.work)
+        before: Bank = state.params
+        harmed = [lessons[one.lesson].pattern for one in looked.harmed]
+        pairs = zip(before.pick(state.structures[-1]), own, strict=True)
+        return tuple(
+            old if any(pattern[depth] for pattern in harmed) else new for depth, (old, new) in enumerate(pairs)
+        )
+
+
+def sharing(structures: Sequence[Structure]) -> list[int]:
+    """The numbers of the tasks that share a module with the last one, itself included."""
+    last = structures[-1]
+    return [n for n, one in enumerate(structures) if any(a == b for a, b in zip(one, last, strict=True))]
 
 
 def lessons_of(structures: Sequence[Structure], memory: Sequence[Replay]) -> list[Lesson]:
     """The tasks that share a module with the last one, itself included; and which of theirs are shared."""
-    shared = [tuple(a == b for a, b in zip(one, structures[-1], strict=True)) for one in structures]
-    return [Lesson(*one) for one in zip(structures, shared, memory, strict=True) if any(one[1])]
+    patterns = [tuple(a == b for a, b in zip(one, structures[-1], strict=True)) for one in structures]
+    return [Lesson(structures[n], patterns[n], memory[n]) for n in sharing(structures)]
+
+
+def whole(structure: Structure, replay: Replay) -> Lesson:
+    """The lesson of the task in hand."""
+    return Lesson(structure, (True,) * len(structure), replay)

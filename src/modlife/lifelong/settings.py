@@ -91,6 +91,14 @@ CONSOLIDATORS = Table(
         acting="modlife.learners.bcq:acting",
         keeps_finals="modlife.learners.bcq:keeps_finals",
     ),
+    ConsolidatorEntry(
+        "bounded",
+        "the same of the new task, beside cloning of a few old ones: its cost does not grow with the tasks",
+        config="modlife.learners.config:BoundedConfig",
+        build="modlife.learners.bounded:bounded",
+        acting="modlife.learners.bcq:acting",
+        keeps_finals="modlife.learners.bcq:keeps_finals",
+    ),
 )
 
 

@@ -42,6 +42,11 @@ class Output(eqx.Module):
         """How the actor acts."""
         return Categorical(log_softmax(self.logits))
 
+    @property
+    def said(self) -> Float[Array, "n B"]:
+        """All that there is to clone: log-probabilities, then values."""
+        return jnp.concatenate([log_softmax(self.logits), self.values])
+
 
 class GaussianOutput(eqx.Module):
     """What a network says of a batch of observations where actions are real numbers."""

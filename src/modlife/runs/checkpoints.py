@@ -9,6 +9,7 @@ against its checksum, reads arrays of the expected names, shapes and types, and 
 """
 
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from modlife.errors import InputError, ReadError
-from modlife.learners.replay import Replay
+from modlife.learners.replay import NOTHING, UNKNOWN, Replay
 from modlife.lifelong.agent import Facts
 from modlife.runs.codec import from_json, to_json
 from modlife.runs.durable import ASIDE, Disk, clear, read_regular, reading, replace_file, save_error, sha256
@@ -30,6 +31,8 @@ NUMBER = re.compile("[0-9]{8}")
 MOST = 10**7
 """More checkpoints than a life can have made."""
 CHECKSUM = re.compile(r"[0-9a-f]{64}")
+MORE = {"taught": NOTHING, "measured": UNKNOWN}
+"""Fields of replay that only some agents fill."""
 STATE, INDEX = "state.safetensors", "checkpoint.json"
 
 
@@ -70,8 +73,10 @@ class Checkpoints:
 
     def __init__(self, run: Path, disk: Disk):
         self.folder, self.replay, self.disk = run / "checkpoints", run / "replay", disk
-        self.known: dict[int, tuple[Replay, File]] = {}
-        """Replay that stands in a file, by the identity of its rows."""
+        self.known: dict[tuple[int, ...], tuple[Replay, File]] = {}
+        """Replay that stands in a file, by the identity of its arrays."""
+        self.looked: dict[int, Look] = {}
+        """What was found in checkpoints, by their numbers."""
 
     def numbers(self) -> list[int]:
         """Those that have their final name, oldest first."""
@@ -100,6 +105,7 @@ class Checkpoints:
         except OSError as error:
             raise save_error(self.folder, error) from error
         replay = tuple(self.keep(one) for one in memory)
+        self.known = {arrays_of(one): self.known[arrays_of(one)] for one in memory}
         state = save(named_arrays(tree))
         index = Index(FORMAT, description, File.of(state), replay)
         aside = self.folder / f"{number:08d}{ASIDE}"
@@ -120,15 +126,15 @@ class Checkpoints:
         """Writes the replay of a task, unless it is there."""
         from safetensors.numpy import save
 
-        known, file = self.known.get(id(replay.rows), (None, None))
-        if known is not None and file is not None and known.rows is replay.rows:
-            return file
-        data = save({"rows": replay.rows, "times": np.array([replay.times])})
+        if arrays_of(replay) in self.known:
+            return self.known[arrays_of(replay)][1]
+        more = {name: part for name in MORE if (part := getattr(replay, name)).size}
+        data = save({"rows": replay.rows, "times": np.array([replay.times]), **more})
         file = File.of(data)
         path = self.replay_path(file)
         if not intact(path, file):
             replace_file(self.disk, path, data)
-        self.known[id(replay.rows)] = (replay, file)
+        self.known[arrays_of(replay)] = (replay, file)
         return file
 
     def replay_path(self, file: File) -> Path:
@@ -136,29 +142,44 @@ class Checkpoints:
         return self.replay / f"{file.sha256}.safetensors"
 
     def prune(self, newest: int) -> None:
-        """Removes all but the last few and those at the end of a stage."""
-        for number in [number for number in self.numbers() if number <= newest][:-KEEP]:
-            if not self.ended_stage(number):
-                self.discard(number)
+        """Removes all but the last few and those at the end of a stage, and replay that only those removed need."""
+        numbers = [number for number in self.numbers() if number <= newest]
+        for number in [number for number in numbers[:-KEEP] if not self.ended_stage(number)]:
+            self.discard(number)
 
     def ended_stage(self, number: int) -> bool:
-        """Whether a checkpoint was taken at the end of a stage, or may have been: only what is damaged is of no use."""
-        try:
-            return bool(unsealed(self.path(number) / INDEX)["description"]["ended"])
-        except ReadError:
-            return True  # it may be read another time
-        except (InputError, KeyError, TypeError):
-            return False
+        """Whether a checkpoint was taken at the end of a stage, or may have been."""
+        return self.look(number).ended
+
+    def look(self, number: int) -> "Look":
+        """What matters for keeping a checkpoint; only what is damaged is of no use."""
+        if number in self.looked:
+            return self.looked[number]
+        look = look_at(self.path(number))
+        if look.is_known:
+            self.looked[number] = look
+        return look
 
     def discard(self, number: int) -> None:
         """Takes a checkpoint's name away first, so that a kill leaves no half of it under that name."""
-        path = self.path(number)
+        path, look = self.path(number), self.look(number)
         aside = path.with_name(path.name + ASIDE)
+        self.looked.pop(number, None)
         try:
             self.disk.rename(path, aside)
+            self.discard_replay(look)
             self.disk.remove(aside)
         except OSError as error:
             raise save_error(path, error) from error
+
+    def discard_replay(self, gone: "Look") -> None:
+        """Removes replay that only a checkpoint that goes away needs; none, if of another it is not known."""
+        others = [self.look(number) for number in reversed(self.numbers())]
+        if all(one.is_known for one in others):
+            for name in gone.replay:
+                path = self.replay / f"{name}.safetensors"
+                if not any(name in one.replay for one in others) and path.is_file():
+                    self.disk.remove(path)
 
     def sweep(self) -> None:
         """Removes what killed writers left behind, and makes durable what they had no time to."""
@@ -167,6 +188,8 @@ class Checkpoints:
                 if folder != self.folder.parent:
                     no_link(folder)
                 for path in folder.glob(f"*{ASIDE}") if folder.is_dir() else ():
+                    if folder == self.folder:
+                        self.discard_replay(look_at(path))
                     self.disk.remove(path)
                 if folder.is_dir():
                     self.disk.sync(folder)
@@ -202,9 +225,24 @@ class Checkpoints:
         rows, times = arrays.get("rows"), arrays.get("times")
         if rows is None or rows.ndim != 3 or rows.dtype != np.uint32 or times is None or times.shape != (1,):
             raise InputError(f"'{path}' holds no replay rows.")
-        replay = Replay(rows, int(times[0]))
-        self.known[id(rows)] = (replay, file)
+        more = {name: usual if (found := arrays.get(name)) is None else found for name, usual in MORE.items()}
+        if any((more[name].ndim, more[name].dtype) != (usual.ndim, usual.dtype) for name, usual in MORE.items()):
+            raise InputError(f"'{path}' holds no replay: {', '.join(MORE)} are of other kinds.")
+        replay = Replay(rows, int(times[0]), **more)
+        self.known[arrays_of(replay)] = (replay, file)
         return replay
+
+
+@dataclass(frozen=True)
+class Look:
+    """What matters for keeping a checkpoint and the replay that it needs."""
+
+    ended: bool
+    """Whether it was taken at the end of a stage."""
+    replay: tuple[str, ...] = ()
+    """The names of its replay files."""
+    is_known: bool = True
+    """Whether it could be read."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +252,24 @@ class Saved:
     folder: Path
     index: Index
     arrays: dict[str, np.ndarray]
+
+
+def arrays_of(replay: Replay) -> tuple[int, ...]:
+    """The identity of its arrays, which never change."""
+    return id(replay.rows), id(replay.taught), id(replay.measured)
+
+
+def look_at(folder: Path) -> Look:
+    """What matters for keeping a checkpoint; if it cannot be read now, it may be another time."""
+    try:
+        body = unsealed(folder / INDEX)
+        index = from_json(Index, body, where=str(folder / INDEX))
+    except ReadError:
+        return Look(ended=True, is_known=False)
+    except InputError:
+        return Look(ended=False, is_known=False)
+    names = [one.sha256 for one in index.replay if CHECKSUM.fullmatch(one.sha256)]
+    return Look(index.description.ended, tuple(map(sys.intern, names)))
 
 
 def no_link(folder: Path) -> None:

@@ -1,0 +1,295 @@
+"""Consolidation at a cost that does not grow with the number of tasks.
+
+    L = s L(new) + (1 - s) mean of L(old) over the old tasks that share a module        s: `new_share`, or 1 / all tasks
+
+Each gradient step takes the new task and a few of the old ones, which go round in random order and are weighted so that
+the mean over rounds of the gradient is that of L. Old tasks are *cloned*: their replay is thinned, and tells the
+distribution over actions that their policy had when they were explored, and the values of the critic when folded in.
+
+    L(old) = w₂ KL(π_then || π) + w₄ (Q_then - Q)²            L(new) = w₂ KL(π_then || π) + w₁ (Q - y)²,   y: `bcq`
+
+Rolnick et al. 2019 (cloning), Wolczyk et al. 2022 and Ahn et al. 2025 (old policies as teachers).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Float16, Int, UInt32
+
+from modlife.domains.env import PRNGKey
+from modlife.learners.bcq import BCQ, BCQState, Values
+from modlife.learners.config import BoundedConfig
+from modlife.learners.offline import Limits, some_steps, train
+from modlife.learners.replay import Replay
+from modlife.learners.replay_table import Layout, Lesson, ReplayTable, Rows, gather, put
+from modlife.learners.sharding import SECOND, THIRD
+from modlife.policies.bank import Bank, Chain
+from modlife.policies.distributions import chosen, log_softmax
+from modlife.policies.modular import AnyOutput, Output
+
+SHORTEST, LONGEST = 16, 64
+"""Gradient steps with the same old tasks: as many as give all of them their share of an epoch, within these bounds."""
+PARTS = 2
+"""As many turns are a round of repair."""
+URGENT = 4.0
+"""How many times as much as another task one counts in it that was harmed."""
+AT_ONCE = 512
+"""Rows of which a policy is asked at once."""
+PROBE, CHUNK = 256, 16
+"""Transitions by which a policy is judged, and policies that are judged at once."""
+
+
+class Extra(eqx.Module):
+    """What stands beside the rows of a table."""
+
+    taught: Float16[Array, "task time E n"]
+    """What policies said, as far as it is known."""
+    values: Values
+    """Q of the target network, of tasks that learn from rewards."""
+
+
+@dataclass(frozen=True)
+class Bounded(BCQ):
+    """Batch-constrained Q-learning of the new task beside cloning of a few old ones."""
+
+    config: BoundedConfig
+
+    @property
+    def new_is_first(self) -> bool:
+        """The new task is in the first place of a table."""
+        return True
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """The terms of the loss."""
+        return {**super().weights, "values": self.config.value_weight}
+
+    @property
+    def learning_rate(self) -> optax.ScalarOrSchedule:
+        """Falls evenly: with few tasks in a step, steps are noisy, and what is noise in the end should be small."""
+        start = self.config.learning_rate
+        return optax.linear_schedule(start, self.config.anneal * start, self.steps)
+
+    # Gradient steps
+
+    def run(
+        self, bank: Bank, lessons: Sequence[Lesson], state: BCQState, *, done: int, key: PRNGKey
+    ) -> Iterator[tuple[int, BCQState, Mapping[str, float] | None]]:
+        """Gradient steps, some with the same old tasks, then some with others."""
+        key_draw, key_learn = jax.random.split(key)
+        number, period, span = done, self.config.target_period, self.span(len(lessons))
+        table, extra = self.opened(bank, lessons[-1])
+        present, valued = -1, False
+        while number < self.steps:
+            if number // span != present:
+                present, valued = number // span, valued and self.config.td != "all"
+                table, extra = self.turned(table, extra, self.turn(lessons, present, key=key_draw))
+                yield number, state, None
+            if number % period == 0:
+                state, valued = replace(state, target=state.learner.own), False
+            if not valued:
+                for task in range(self.learning(int(table.count))):
+                    values = jax.block_until_ready(self.valued(extra.values, table, task, state.target))
+                    extra = Extra(extra.taught, values)
+                    yield number, state, None
+                valued = True
+            most = min(period - number % period, span - number % span, self.steps - number)
+            number, learner, means = some_steps(
+                self, state.learner, table, extra, number=number, most=most, key=key_learn
+            )
+            state = replace(state, learner=learner)
+            yield number, state, means
+
+    def span(self, tasks: int) -> int:
+        """Gradient steps with the same old tasks."""
+        if tasks <= self.layout.room:
+            return LONGEST
+        return min(LONGEST, max(SHORTEST, self.epoch_steps * self.others(tasks) // (tasks - 1)))
+
+    def others(self, tasks: int) -> int:
+        """Old tasks in a gradient step, of so many with the new one."""
+        return min(tasks, self.layout.room) - 1
+
+    def turn(
+        self, lessons: Sequence[Lesson], number: int, *, key: PRNGKey, present: Sequence[Lesson] = ()
+    ) -> list[Lesson]:
+        """The new task, and the old ones whose turn it is, each with its weight.
+
+        Some may be present each time, with more weight.
+        """
+        *old, new = lessons
+        count = min(len(old), self.layout.room - 1 - len(present))
+        order = np.asarray(jax.random.permutation(key, len(old)))
+        here = [old[order[(number * count + place) % len(old)]] for place in range(count)]
+        parts = np.array([1, *[URGENT] * len(present), *[len(old) / max(1, count)] * count])
+        if self.config.new_share and len(parts) > 1:
+            parts[0] = self.config.new_share / (1 - self.config.new_share) * parts[1:].sum()
+        weights = (len(parts) * parts / parts.sum()).tolist()
+        return [replace(one, weight=part) for one, part in zip([new, *present, *here], weights, strict=True)]
+
+    def opened(self, bank: Bank, new: Lesson) -> tuple[ReplayTable, Extra]:
+        """A table with the new task, and what it was taught."""
+        layout, room = self.layout, self.learning(self.layout.room)
+        taught = layout.devices.zeros((layout.room, *layout.extent, self.taught), THIRD, dtype=jnp.float16)
+        values = layout.devices.zeros((room, *layout.extent, self.actions), THIRD)
+        return layout.fill(bank, [new]), Extra(self.teach(taught, 0, new.replay), values)
+
+    def turned(self, table: ReplayTable, extra: Extra, lessons: Sequence[Lesson]) -> tuple[ReplayTable, Extra]:
+        """The table with other old tasks, and what they were taught."""
+        *_, table = self.layout.with_features(self.layout.refill(table, lessons), lessons)
+        taught = extra.taught
+        for place, lesson in enumerate(lessons[1:], start=1):
+            taught = self.teach(taught, place, lesson.replay)
+        return table, Extra(taught, extra.values)
+
+    def teach(self, taught: Float16[Array, "task time E n"], place: int, replay: Replay) -> Float16[Array, "..."]:
+        """With what a task's policy said in its place."""
+        return put(taught, jnp.int32(place), self.layout.devices.place(replay.taught, SECOND))
+
+    # The loss
+
+    def targets(self, own: Chain, rows: Rows, extra: Extra) -> tuple[Float[Array, "n B"], Float[Array, " B"] | None]:
+        """What the task's policy said; and what Q of the action taken is drawn to, where it learns from rewards."""
+        taught = gather(extra.taught, rows.task, rows.index).T.astype(jnp.float32)
+        return taught, self.aim(own, rows, extra.values) if self.learns_from_rewards(rows) else None
+
+    def learning(self, tasks: int) -> int:
+        """The first so many of the tasks of a table learn from rewards."""
+        return {"current": 1, "all": tasks, "none": 0}[self.config.td]
+
+    def learns_from_rewards(self, rows: Rows) -> bool:
+        """Whether the critic does, in a task."""
+        return rows.is_new if self.config.td == "current" else self.config.td == "all"
+
+    def terms(self, output: AnyOutput, rows: Rows, targets: tuple[Array, Array | None]) -> Float[Array, " terms"]:
+        """Squared error of Q, divergence from what was said or done, sum of squared logits, squared error to values."""
+        assert isinstance(output, Output)
+        (log_probs, values), aim = jnp.split(targets[0], 2), targets[1]
+        action, says, none = rows.transition.action, log_softmax(output.logits), jnp.float32(0)
+        if self.config.clone == "distributions":
+            likelihood = divergence(log_probs, says).mean()
+        else:
+            likelihood = -chosen(says, action).mean()
+        td = none if aim is None else ((chosen(output.values, action) - aim) ** 2).mean()
+        cloned = ((output.values - values) ** 2).mean() if aim is None else none
+        return jnp.stack([td, likelihood, (output.logits**2).sum(axis=0).mean(), cloned])
+
+    # Old tasks that were harmed
+
+    @property
+    def limits(self) -> Limits:
+        """As the config says."""
+        return Limits(self.config.repair, self.config.drift, self.config.drop, self.config.refuse)
+
+    def drifts(self, bank: Bank, lessons: Sequence[Lesson]) -> Float[np.ndarray, " n"]:
+        """The mean divergence of each task's policy from its teacher, in some transitions of its replay."""
+        found = []
+        for start in range(0, len(lessons), CHUNK):
+            here = list(lessons[start : start + CHUNK])
+            padded = here + here[:1] * (CHUNK - len(here))
+            rows, taught = (np.stack(part) for part in zip(*(one.replay.some(PROBE) for one in padded), strict=True))
+            structures = np.array([one.structure for one in padded], np.int32)
+            found += np.asarray(drift_of(self.layout, bank, structures, rows, taught))[: len(here)].tolist()
+        return np.array(found)
+
+    def repaired(
+        self,
+        bank: Bank,
+        lessons: Sequence[Lesson],
+        state: BCQState,
+        *,
+        harmed: Sequence[int],
+        number: int,
+        key: PRNGKey,
+    ) -> BCQState:
+        """Some steps in which those that were harmed most take part each time, and the other old ones in turn."""
+        *old, new = lessons
+        first = harmed[: (self.layout.room - 1) // 2]
+        rest = [lesson for n, lesson in enumerate(old) if n not in first]
+        learner, (table, extra) = state.learner, self.opened(bank, new)
+        for part in range(PARTS):
+            turn = self.turn([*rest, new], number * PARTS + part, key=key, present=[old[n] for n in first])
+            table, extra = self.turned(table, extra, turn)
+            for task in range(self.learning(len(turn))):
+                extra = Extra(extra.taught, self.valued(extra.values, table, task, state.target))
+            start, count = jnp.int32(0), jnp.int32(min(LONGEST, self.epoch_steps))
+            key_part = jax.random.fold_in(jax.random.fold_in(key, number), part)
+            learner = jax.block_until_ready(train(self, learner, table, extra, start, count, key=key_part))
+        return replace(state, learner=replace(learner, losses=jnp.zeros_like(learner.losses)))
+
+    # What is kept
+
+    @property
+    def taught(self) -> int:
+        """Log-probabilities and values of all actions."""
+        return 2 * self.actions
+
+    def explored(self, replay: Replay, policy: Chain) -> Replay:
+        """With what the policy that explored said of every transition."""
+        return replace(replay, taught=self.said(replay, policy))
+
+    def kept(self, replay: Replay, policy: Chain, *, key: PRNGKey) -> Replay:
+        """Some of the transitions, with the values that the critic has now."""
+        actors = replay.taught[..., : self.actions]
+        values = self.said(replay, policy)[..., self.actions :]
+        replay = replace(replay, taught=np.concatenate([actors, values], axis=-1))
+        rows = self.config.old_rows
+        if rows is None:
+            return replay
+        words = np.asarray(jax.random.key_data(key)).tolist()
+        return replay.thinned(max(1, rows // self.layout.envs), rng=np.random.default_rng(words))
+
+    def said(self, replay: Replay, policy: Chain) -> Float16[np.ndarray, "time E n"]:
+        """What a policy says of every transition."""
+        rows = replay.rows[: replay.times].reshape(-1, self.layout.packing.words)
+        padded = np.resize(rows, (-(-len(rows) // AT_ONCE) * AT_ONCE, rows.shape[1]))
+        said = np.asarray(ask(self.layout, policy, jnp.asarray(padded)))[: len(rows)]
+        return said.reshape(replay.times, -1, said.shape[1])
+
+
+def bounded(layout: Layout, config: BoundedConfig, discount: float) -> Bounded:
+    """The consolidator: its tables have room for the tasks of a gradient step."""
+    return Bounded(replace(layout, room=config.tasks or layout.room), config, discount)
+
+
+def divergence(log_probs: Float[Array, "A B"], other: Float[Array, "A B"]) -> Float[Array, " B"]:
+    """KL(p || q) = Σₐ p(a) (log p(a) - log q(a)), of each sample."""
+    return (jnp.exp(log_probs) * (log_probs - other)).sum(axis=0)
+
+
+@partial(jax.jit, static_argnums=0)
+def ask(layout: Layout, policy: Chain, rows: UInt32[Array, "B W"]) -> Float16[Array, "B n"]:
+    """What a policy says of packed transitions, whose number is a multiple of `AT_ONCE`."""
+
+    def some(rows: UInt32[Array, "b W"]) -> Float16[Array, "b n"]:
+        output = layout.network(policy, layout.env.parts(layout.packing.unpack(rows).observation))
+        assert isinstance(output, Output)
+        return output.said.T.astype(jnp.float16)
+
+    said = jax.lax.map(some, rows.reshape(-1, AT_ONCE, rows.shape[1]))
+    return said.reshape(len(rows), -1)
+
+
+@partial(jax.jit, static_argnums=0)
+def drift_of(
+    layout: Layout,
+    bank: Bank,
+    structures: Int[Array, "N F"],
+    rows: UInt32[Array, "N P W"],
+    taught: Float16[Array, "N P n"],
+) -> Float[Array, " N"]:
+    """The mean divergence of policies from what they were taught of transitions."""
+
+    def one(task: tuple[Array, Array, Array]) -> Float[Array, ""]:
+        structure, rows, taught = task
+        output = layout.network(bank.pick(structure), layout.env.parts(layout.packing.unpack(rows).observation))
+        assert isinstance(output, Output)
+        return divergence(jnp.split(taught.T.astype(jnp.float32), 2)[0], log_softmax(output.logits)).mean()
+
+    return jax.lax.map(one, (structures, rows, taught))
