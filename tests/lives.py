@@ -17,7 +17,7 @@ from terminal import lenient
 
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import AGENTS
-from modlife.lifelong.settings import CONSOLIDATORS
+from modlife.lifelong.settings import CONSOLIDATORS, SEARCHES
 from modlife.runs import checkpoints
 from modlife.runs.checkpoints import Description
 from modlife.runs.codec import flat, to_json
@@ -27,7 +27,7 @@ from modlife.runs.restore import Found, newest, tree_of
 from modlife.runs.store import RunDirectory, RunWriter
 
 BOUNDED = {"consolidator": "bounded", "tasks": 2, "old_rows": 64, "repair": 1, "drift": 1e-9}
-VARIANTS = {"bounded": ("comp-search", {"offline": BOUNDED})}
+VARIANTS = {"bounded": ("comp-search", {"offline": BOUNDED, "search": {"search": "halving"}, "steps": 2000})}
 """Other choices of an agent that are as good as another agent; here every old task needs repair."""
 NAMES = (*AGENTS.names, *VARIANTS)
 SMALL = {
@@ -45,18 +45,19 @@ def small(name: str, **options: Any) -> LifeConfig:
     agent, variant = VARIANTS.get(name, (name, {}))
     settings = AGENTS[agent].usual_settings()
     own = {one.name: SMALL[one.name] for one in fields(settings) if one.name in SMALL}
-    own |= {name: {**own[name], **more} for name, more in variant.items()}
     length = {"tasks": 3 if agent == "stl" else 4, "steps": 1000 if "search" in own else 500}
+    own |= {name: {**own[name], **more} if isinstance(more, dict) else more for name, more in variant.items()}
     return life_from_options(agent, "grid2d", {"episodes": 4, **length, **own, **options})
 
 
 def as_options(config: LifeConfig) -> list[str]:
     """The command line that gives a config."""
     usual, chosen = LifeConfig(agent=config.agent), ["--agent", config.agent]
-    if hasattr(config.settings, "offline"):
-        offline = type(config.settings.offline)()
-        usual = replace(usual, settings=replace(usual.settings, offline=offline))
-        chosen += ["--offline", CONSOLIDATORS.of(offline).name]
+    for name, table in (("search", SEARCHES), ("offline", CONSOLIDATORS)):
+        if hasattr(config.settings, name):
+            kind = type(getattr(config.settings, name))()
+            usual = replace(usual, settings=replace(usual.settings, **{name: kind}))
+            chosen += [f"--{name}", table.of(kind).name]
     before, now = (flat(to_json(one)) for one in (usual, config))
     changed = {name: value for name, value in now.items() if value != before[name]}
     return chosen + [word for name, value in changed.items() for word in (f"--{name.replace('_', '-')}", str(value))]

@@ -70,7 +70,6 @@ class Bounded(BCQ):
         """The terms of the loss."""
         return {**super().weights, "values": self.config.value_weight}
 
-    @property
     def learning_rate(self) -> optax.ScalarOrSchedule:
         """Falls evenly: with few tasks in a step, steps are noisy, and what is noise in the end should be small."""
         start = self.config.learning_rate

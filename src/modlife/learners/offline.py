@@ -122,7 +122,6 @@ class Objective(Protocol):
         """Has `epochs` and `batch`."""
         ...
 
-    @property
     def learning_rate(self) -> optax.ScalarOrSchedule:
         """Adam's step size."""
         ...
@@ -168,7 +167,6 @@ class Plain:
     taught = 0
     limits = Limits()
 
-    @property
     def learning_rate(self) -> optax.ScalarOrSchedule:
         """Constant."""
         return self.config.learning_rate
@@ -206,7 +204,7 @@ def epoch_steps(objective: Objective) -> int:
 
 def optimiser(objective: Objective) -> optax.GradientTransformation:
     """Adam on all parameters as one vector (which saves a kernel per array)."""
-    return optax.flatten(optax.adam(objective.learning_rate))
+    return optax.flatten(optax.adam(objective.learning_rate()))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -73,11 +73,18 @@ class Judge:
 
 
 def evaluate_chunk(judge: Judge, policies: Pytree, tasks: Int[Array, "N F"], keys: Array) -> Episodes:
-    """A fixed number of tasks. Each compiled call takes some steps of all episodes; in between all can be stopped."""
+    """Whole episodes of a fixed number of tasks, in as few calls as are short enough."""
     calls = -(-judge.env.horizon * judge.episodes * len(tasks) // at_once(judge.env))
     length = -(-judge.env.horizon // min(calls, judge.env.horizon))
+    return in_pieces(judge, policies, tasks, keys, length=length, pieces=-(-judge.env.horizon // length))
+
+
+def in_pieces(
+    judge: Judge, policies: Pytree, tasks: Int[Array, "N F"], keys: Array, *, length: int, pieces: int
+) -> Episodes:
+    """Episodes as far as some pieces lead. Each compiled call takes some steps; in between all can be stopped."""
     playing, steps = begin_chunk(judge, tasks, keys, length)
-    for number in range(-(-judge.env.horizon // length)):
+    for number in range(pieces):
         playing, alive = play_chunk(judge, policies, playing, steps, jnp.int32(number * length), length)
         going_on = bool(alive)  # waits for the call
         pause()

@@ -63,6 +63,8 @@ class Chosen:
     """Environment steps that the search took."""
     returns: tuple[float, ...] = ()
     """Mean return of each structure that was tried, in the order in which the search tries them."""
+    tied: tuple[Structure, ...] = ()
+    """Others that may be as good, for all that the search can tell."""
 
     def record(self) -> dict[str, Any]:
         """The structure, and what the search saw."""

@@ -4,6 +4,7 @@ A search is a phase like any other: it goes in steps, tells how far it has come,
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -17,9 +18,9 @@ from jaxtyping import Array, Float, Int
 from modlife.domains.env import PRNGKey
 from modlife.learners.rollout import Episodes
 from modlife.lifelong.agent import AgentState, Reports
-from modlife.lifelong.evaluation import Judge, evaluate_chunk
+from modlife.lifelong.evaluation import Judge, evaluate_chunk, in_pieces
 from modlife.lifelong.reports import Chosen, Evaluated
-from modlife.lifelong.settings import ExhaustiveConfig
+from modlife.lifelong.settings import EIGHTHS, ExhaustiveConfig
 from modlife.policies.bank import Bank
 from modlife.types import Pytree, Structure, Task
 
@@ -46,6 +47,13 @@ class Trial:
         policies = jax.vmap(self.bank.pick)(jnp.array(structures))
         tasks, keys = jnp.tile(jnp.array(indices), (len(structures), 1)), jnp.repeat(key[None], len(structures))
         return evaluate_chunk(self.judge, policies, tasks, keys)
+
+    def parts(self, structures: Sequence[Structure], keys: Array, *, eighths: int) -> Episodes:
+        """The first eighths of episodes with each structure, [structure, episode]; those of one key are alike."""
+        horizon, indices = self.judge.env.horizon, self.judge.env.graph.indices(self.task)
+        tasks, length = jnp.tile(jnp.array(indices), (len(structures), 1)), -(-horizon // EIGHTHS)
+        policies = jax.vmap(self.bank.pick)(jnp.array(structures))
+        return in_pieces(self.judge, policies, tasks, keys, length=length, pieces=min(eighths, -(-horizon // length)))
 
 
 @runtime_checkable
@@ -158,7 +166,14 @@ class ChooseStructure:
     def end(self, state: AgentState) -> tuple[AgentState, Reports]:
         """The structure is settled."""
         chosen = self.known(state, self.task) or self.search.choice(state.params.sizes, state.work)
+        chosen = replace(chosen, structure=least_used((chosen.structure, *chosen.tied), state.structures))
         policy = state.params.pick(chosen.structure)
         zero_shot = self.judge.evaluate([self.task], [policy], key=self.key_evaluate)
         state = state.noting(structures=(*state.structures, chosen.structure), spent=chosen.steps)
         return state, (chosen, Evaluated("zero-shot", zero_shot))
+
+
+def least_used(options: Sequence[Structure], structures: Sequence[Structure]) -> Structure:
+    """Of structures that are as good, the first of those whose modules serve fewest tasks: they share least."""
+    uses = Counter(place for structure in structures for place in enumerate(structure))
+    return min(options, key=lambda one: sum(uses[place] for place in enumerate(one)))

@@ -72,6 +72,58 @@ class ExhaustiveConfig:
         return structures * self.episodes * horizon
 
 
+EIGHTHS = 8
+"""Parts that an episode has, for searches that cut episodes short."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Some structures are tried with the same episodes."""
+
+    structures: int
+    groups: int
+    """Groups of episodes for each."""
+    eighths: int
+    """How much of an episode's time is given."""
+    by_model: bool = False
+    """Whether structures are chosen by what a model expects of them; else those that were tried go on."""
+
+
+@dataclass(frozen=True)
+class HalvingConfig:
+    """Many structures are tried for a short time, the better ones longer."""
+
+    episodes: int = 4
+    """Episodes of a structure at a time; their steps count against the budget."""
+    keep: int = 4
+    """One in so many structures goes on to the next round, until two are left."""
+    each: int = 512
+    """If there are more structures, not each is tried: a model says which are worth it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_between(self, 1, 1000, "episodes")
+        check_between(self, 2, 64, "keep")
+        check_between(self, 2, 2**16, "each")
+
+    def rounds(self, structures: int) -> tuple[Round, ...]:
+        """The rounds: with half of an episode's time or less at first, and all of it in the end."""
+        sizes, model = [structures], []
+        if structures > self.each:
+            half = max(2, self.each // 2)
+            model = [Round(half, 1, 3), Round(max(2, half // 2), 1, 3, True), Round(max(2, half // 4), 1, 3, True)]
+            sizes = [max(2, half // 16)]
+        while sizes[-1] > 2:
+            sizes.append(max(2, sizes[-1] // self.keep))
+        plan = [(1, 3)] * max(0, len(sizes) - 3) + [(1, 4), (3, 6), (4, 8)][-len(sizes) :]
+        return (*model, *(Round(size, *one, bool(model)) for size, one in zip(sizes, plan, strict=True)))
+
+    def most_steps(self, structures: int, horizon: int) -> int:
+        """Environment steps that a search takes if no episode ends early."""
+        piece = -(-horizon // EIGHTHS)
+        return sum(r.structures * r.groups * self.episodes * r.eighths * piece for r in self.rounds(structures))
+
+
 SEARCHES = Table(
     "search",
     SearchEntry(
@@ -79,6 +131,12 @@ SEARCHES = Table(
         "tries every combination of modules",
         config="modlife.lifelong.settings:ExhaustiveConfig",
         build="modlife.lifelong.search:Exhaustive",
+    ),
+    SearchEntry(
+        "halving",
+        "tries many combinations for a short time, the better ones longer: about 30 % of the steps",
+        config="modlife.lifelong.settings:HalvingConfig",
+        build="modlife.lifelong.halving:Halving",
     ),
 )
 CONSOLIDATORS = Table(
