@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,15 +11,18 @@ import jax
 import numpy as np
 import pytest
 
+from modlife import metrics
 from modlife.domains.grid2d.world import World
 from modlife.errors import InputError
 from modlife.learners.config import BCQConfig, PPOConfig
 from modlife.lifelong.agent import learn
 from modlife.lifelong.agents import AGENTS
+from modlife.lifelong.loop import panel_of
 from modlife.lifelong.settings import Online, Searching
 from modlife.runs.config import LifeConfig, build, life_from_json, life_json
 from modlife.runs.load import Run
 from modlife.runs.store import RunDirectory
+from modlife.types import Task
 
 TINY = ["--steps", "384", "--episodes", "4", "--seed", "3"]
 TINY += ["--ppo.envs", "4", "--ppo.length", "32", "--ppo.minibatch", "64"]
@@ -206,3 +210,28 @@ def test_a_config_from_outside_is_checked(change: dict, sentence: str):
     with pytest.raises(InputError) as caught:
         life_from_json(json.loads(json.dumps(life_json(LifeConfig()))) | change)
     assert str(caught.value).startswith(sentence)
+
+
+# A panel of tasks
+
+
+def test_a_panel_has_the_first_tasks_others_in_turn_and_the_newest():
+    tasks = LifeConfig().chosen
+    assert panel_of(tasks[:5], 5) == tasks[:5] and panel_of(tasks, None) == tasks
+    seen = Counter[Task]()
+    for count in range(20, 40):
+        panel = panel_of(tasks[:count], 8)
+        assert 6 <= len(panel) <= 8 and panel[:4] == tasks[:4] and panel[-1] == tasks[count - 1]
+        assert list(panel) == sorted(panel, key=tasks.index)
+        seen.update(panel[4:-1])
+    assert set(seen) >= set(tasks[4:24]) and max(seen.values()) <= 4
+
+
+def test_retention_follows_from_each_tasks_last_evaluation():
+    """By hand: a fell from .8 to .5 when it was last looked at, b rose by .1, and c was looked at once."""
+    looks = [(["a"], [0.8]), (["a", "b"], [0.7, 0.4]), (["b"], [0.5]), (["a", "c"], [0.5, 0.9])]
+    records = [
+        {"kind": "evaluation", "when": "seen", "stage": stage, "tasks": tasks, "return": returns}
+        for stage, (tasks, returns) in enumerate(looks)
+    ]
+    assert metrics.retention(records) == {"mean_change": -0.1, "worst_change": -0.3, "worst_task": "a"}

@@ -61,19 +61,19 @@ def averaged(returns: list[float]) -> dict[str, Any]:
 
 
 def retention(records: Sequence[Record]) -> dict[str, Any]:
-    """How a task's return changed from the end of its stage to the last evaluation on the way; negative is forgetting.
+    """How a task's return changed from the end of its stage to its last evaluation on the way; negative is forgetting.
 
-    The mean over all tasks but those of the last stage, and the worst of them.
+    The mean over all tasks that were evaluated in a later stage too, and the worst of them.
     """
-    seen = evaluations(records, "seen")
-    if len(seen) < 2:
-        return {}
-    after: dict[str, float] = {}
-    for record in seen:
+    first: dict[str, tuple[int, float]] = {}
+    last: dict[str, tuple[int, float]] = {}
+    for number, record in enumerate(evaluations(records, "seen")):
         for task, value in zip(record["tasks"], record["return"], strict=True):
-            after.setdefault(task, value)
-    now = dict(zip(seen[-1]["tasks"], seen[-1]["return"], strict=True))
-    changes = {task: now[task] - after[task] for task in seen[-2]["tasks"]}
+            first.setdefault(task, (number, value))
+            last[task] = (number, value)
+    changes = {task: last[task][1] - value for task, (number, value) in first.items() if last[task][0] > number}
+    if not changes:
+        return {}
     worst = min(changes, key=changes.__getitem__)
     mean = round(float(np.mean(list(changes.values()))), 4)
     return {"mean_change": mean, "worst_change": round(changes[worst], 4), "worst_task": worst}

@@ -111,8 +111,8 @@ class PPO:
         key_collect, *key_epochs = jax.random.split(key, 1 + self.config.epochs)
         state, batch, happened, progress = self.collect(state, key=key_collect)
         for key_epoch in key_epochs:
-            state = jax.block_until_ready(self.epoch(state, batch, key=key_epoch))
             pause()
+            state = jax.block_until_ready(self.epoch(state, batch, key=key_epoch))
         return state, happened, progress
 
     @partial(jax.jit, static_argnums=0)

@@ -41,9 +41,15 @@ class Moment:
 
 
 def live(
-    agent: Agent, curriculum: Curriculum, *, episodes: int, key: PRNGKey, start: Moment | None = None
+    agent: Agent,
+    curriculum: Curriculum,
+    *,
+    episodes: int,
+    key: PRNGKey,
+    start: Moment | None = None,
+    panel: int | None = None,
 ) -> Iterator[Moment]:
-    """One life from its first moment, or the rest of one: learns stages in turn, evaluates all tasks met after each."""
+    """One life from its first moment, or the rest of one: learns stages in turn, evaluates tasks met after each."""
     key_init, key_life = jax.random.split(key)
     now = start or Moment(0, agent.init(key=key_init))
     yield now
@@ -53,8 +59,18 @@ def live(
         for step in learn(agent, state, curriculum.stages[number], key=key_learn):
             state = step.state
             yield Moment(number, state, step.reports, number, step.phase, step.done, step.length)
-        seen = evaluate_agent(agent, state, state.met, episodes=episodes, key=key_evaluate)
+        seen = evaluate_agent(agent, state, panel_of(state.met, panel), episodes=episodes, key=key_evaluate)
         yield Moment(number + 1, state, (Evaluated("seen", seen),), number, "evaluation", 1, 1)
+
+
+def panel_of(met: Sequence[Task], size: int | None) -> Sequence[Task]:
+    """Some of the tasks met, in their order: the first ones, some of the others in turn, and the newest one."""
+    if size is None or len(met) <= size:
+        return met
+    first, turn = met[: size // 2], size - size // 2 - 1
+    rest = met[len(first) : -1]
+    every = 1 << (-(-len(rest) // max(1, turn)) - 1).bit_length()  # changes rarely, so that none is left out
+    return (*first, *(rest[len(met) % every :: every] if turn else ()), met[-1])
 
 
 def evaluate_agent(

@@ -40,6 +40,8 @@ class LifeConfig:
     """Everything random follows from it."""
     episodes: int = 100
     """Episodes per task in the evaluation after each stage; ten times as many at the end."""
+    panel: int | None = None
+    """Tasks in the evaluation after each stage, at most: the first ones met, others in turn, and the newest; or all."""
     grown: tyro.conf.Suppress[tyro.conf.Fixed[tuple[int, ...]]] = ()
     """How many tasks it was planned for before, if it went on with more."""
     world: Any = field(default_factory=lambda: DOMAINS["grid2d"].usual_world(), metadata={TABLE: DOMAINS})
@@ -58,6 +60,10 @@ class LifeConfig:
         check_between(self, 1, 10**12, "steps")
         check_episodes(self.episodes, most=10**5)
         check_seed(self.seed)
+        if self.panel is not None:
+            check_between(self, 2, 10**6, "panel")
+            if self.order.together:
+                raise InputError(f"panel = {self.panel}, but tasks that are learnt together are all evaluated.")
         self.check_tasks()
         sizes = (*self.grown, len(self.chosen))
         if list(sizes) != sorted(set(sizes)) or sizes[0] < 1:

@@ -87,7 +87,10 @@ class Life:
 
     def moments(self, start: Moment | None, interrupts: Interrupts) -> Iterator[Moment]:
         """Lives on, writes what happens, saves from time to time, and stops when asked to; or when nobody listens."""
-        life = live(self.agent, self.curriculum, episodes=self.config.episodes, key=self.key_life, start=start)
+        config = self.config
+        life = live(
+            self.agent, self.curriculum, episodes=config.episodes, key=self.key_life, start=start, panel=config.panel
+        )
         now = next(life)
         if start is None or self.fell_back:  # what newer checkpoints know of the metrics is not there any more
             self.save(now)
@@ -112,6 +115,7 @@ class Life:
     def next_of(self, life: Iterator[Moment], interrupts: Interrupts) -> Moment | None:
         """The next moment of a life, unless it is asked to stop on the way there; None at its end."""
         with stopped_by(interrupts.check):
+            pause()  # it may have been asked before anything was compiled
             return next(life, None)
 
     def announce(self) -> None:
