@@ -56,7 +56,7 @@ class Replay(eqx.Module):
     """Packed transitions; then a row that only holds what was seen last; then what time limits cut off (`finals`)."""
     times: int = eqx.field(static=True)
     """Time steps of transitions."""
-    taught: Float16[np.ndarray, "taught E n"] = eqx.field(default_factory=lambda: NOTHING)
+    taught: Float16[np.ndarray, "taught columns n"] = eqx.field(default_factory=lambda: NOTHING)
     """What the task's policy said of each transition (`policies.modular.Output.said`); empty where nobody asked."""
     measured: Float32[np.ndarray, " m"] = eqx.field(default_factory=lambda: UNKNOWN)
     """How well the task was done when it had been folded in (`lifelong.retention.Mark`); empty where nobody looks."""
