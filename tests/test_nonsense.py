@@ -28,8 +28,8 @@ from modlife.cli.words import read_options
 from modlife.domains.grid2d.world import World
 from modlife.domains.robot.world import RobotWorld
 from modlife.errors import InputError
-from modlife.learners.config import BCQConfig, PPOConfig
-from modlife.lifelong.settings import ExhaustiveConfig, Online, Searching, Told
+from modlife.learners.config import BCQConfig, BoundedConfig, PPOConfig
+from modlife.lifelong.settings import ExhaustiveConfig, HalvingConfig, Online, Searching, Told
 from modlife.runs.config import LifeConfig, life_from_json
 from modlife.runs.store import RunWriter
 
@@ -41,7 +41,9 @@ BIG = 2**63
 GROUPS: list[tuple[type, list[str], str]] = [
     (PPOConfig, TRAIN, "--ppo."),
     (BCQConfig, TRAIN, "--offline."),
+    (BoundedConfig, [*TRAIN, "--offline", "bounded"], "--offline."),
     (ExhaustiveConfig, TRAIN, "--search."),
+    (HalvingConfig, [*TRAIN, "--search", "halving"], "--search."),
     (Searching, TRAIN, "--"),
     (LifeConfig, TRAIN, "--"),
     (World, ["list"], "--world."),
@@ -50,21 +52,21 @@ GROUPS: list[tuple[type, list[str], str]] = [
 """Configs, and how a command gives their fields."""
 
 ZERO_IS_FINE = {"discount", "gae_lambda", "value_weight", "entropy_weight", "td_weight", "likelihood_weight"}
-ZERO_IS_FINE |= {"logit_weight", "threshold", "seed"}
+ZERO_IS_FINE |= {"logit_weight", "threshold", "seed", "repair"}
 BAD_NUMBERS = ["nan", "inf", "-inf", "-1", "1e30", "x", str(BIG), "", "1,000"]
 BAD_WHOLE = [*BAD_NUMBERS, "1e5", "100k", "3.5", "True"]
 
 
 def kinds(config: type) -> Iterator[tuple[str, Any]]:
-    """Fields with their types; None is left out of those that may be None."""
-    for field in fields(config):
+    """Its own fields with their types; None is left out of those that may be None."""
+    for field in [field for field in fields(config) if field.name in config.__annotations__]:
         hint = get_type_hints(config)[field.name]
         inner = [one for one in get_args(hint) if one is not type(None)]
         yield field.name, inner[0] if get_origin(hint) not in (Literal, tuple) and inner else hint
 
 
 def may_be_zero(config: type, name: str) -> bool:
-    return name in ZERO_IS_FINE or (config is BCQConfig and name == "epochs")
+    return name in ZERO_IS_FINE or (issubclass(config, BCQConfig) and name == "epochs")
 
 
 def numbers() -> Iterator[tuple[type, list[str], str, str]]:
