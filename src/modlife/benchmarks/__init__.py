@@ -95,7 +95,7 @@ def bench_search(domain: Domain, *, threads: int | None, seconds: float) -> Iter
 
 
 def bench_offline(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
-    """Sample-passes per second of the offline phase, by the number of tasks in it."""
+    """Sample-passes per second of the offline phase, and the time of a whole one, by the number of tasks in it."""
     if threads is None:
         for count in sorted({1, power_of_two(os.cpu_count() or 1)}):
             yield from in_new_process("offline", domain, threads=count, seconds=seconds)
@@ -103,9 +103,11 @@ def bench_offline(domain: Domain, *, threads: int | None, seconds: float) -> Ite
     start_jax(threads=threads)
     from modlife.benchmarks.programs import offline
 
-    for tasks, samples, run in offline(domain, devices=threads):
-        speed = rate(run, samples, seconds=seconds)
-        yield line("offline", domain, round(speed), "samples/s", case="bcq", tasks=tasks, threads=threads)
+    for phase in offline(domain, devices=threads):
+        speed = rate(phase.run, phase.samples, seconds=seconds)
+        what = {"case": phase.case, "tasks": phase.tasks, "threads": threads}
+        yield line("offline", domain, round(speed), "samples/s", **what)
+        yield line("offline", domain, round(phase.whole / speed, 1), "s/phase", **what)
 
 
 def bench_life(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:

@@ -1,7 +1,8 @@
 """The programs that `modlife bench` times. JAX must have been started."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
@@ -15,11 +16,12 @@ from modlife.domains.domain import Domain, environment_of
 from modlife.domains.env import Environment, Outcome, PRNGKey, step_batch
 from modlife.domains.film import random_action
 from modlife.learners.bcq import BCQ
-from modlife.learners.config import BCQConfig, PPOConfig
+from modlife.learners.bounded import Bounded, bounded
+from modlife.learners.config import BCQConfig, BoundedConfig, PPOConfig
 from modlife.learners.offline import PIECE, train
 from modlife.learners.ppo import PPO
 from modlife.learners.replay import Packing, Replay
-from modlife.learners.replay_table import Layout, ReplayTable, room_for
+from modlife.learners.replay_table import Layout, Lesson, room_for
 from modlife.learners.rollout import ACTOR
 from modlife.learners.sharding import THIRD, Devices
 from modlife.lifelong.consolidate import lessons_of
@@ -27,7 +29,7 @@ from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.reports import Chosen
 from modlife.lifelong.search import Exhaustive, Trial, all_structures
 from modlife.lifelong.settings import ExhaustiveConfig, Told
-from modlife.policies.bank import Chain
+from modlife.policies.bank import Bank
 from modlife.policies.modular import Modular, OnePolicy
 from modlife.types import Pytree
 
@@ -123,32 +125,55 @@ def searching(domain: Domain) -> tuple[int, int, Callable[[], object]]:
     return len(all_structures(trial.sizes)), run().steps, run
 
 
-def offline(domain: Domain, *, devices: int) -> Iterator[tuple[int, int, Callable[[], object]]]:
-    """For each number of tasks: samples that a call learns from, and the call, with the mean load of a whole phase.
+@dataclass(frozen=True)
+class Phase:
+    """An offline phase: samples that it learns from in all, and some of it."""
+
+    case: str
+    tasks: int
+    whole: int
+    samples: int
+    """Samples that a call learns from, ..."""
+    run: Callable[[], object]
+
+
+def offline(domain: Domain, *, devices: int) -> Iterator[Phase]:
+    """For each number of tasks: the paper's phase, a call with its mean load; and a part of one of bounded rehearsal.
 
     The replay is of random layouts; the structures are the true ones of the paper's order, up to the task in question.
     """
     env, network = network_of(domain)
-    config, offline_config = PPOConfig(), BCQConfig()
+    config = PPOConfig()
     bank = network.init(key=jax.random.key(0))
     times = Told().replay_size // config.envs
     replay = some_replay(env, times, config.envs)
     order = [env.graph.indices(task) for task in curricula.paper_order(env.graph, seed=0).tasks]
     *before, last = lessons_of(order, [replay] * len(order))
-    for count in TASKS:
-        if count > len(before) + 1:
-            return
-        lessons = [*before[: count - 1], last]
+    for count in [count for count in TASKS if count <= len(before) + 1]:
         layout = Layout(env, network, room_for(count), times, config.envs, devices=Devices(devices))
-        table = layout.fill(bank, lessons)
-        *_, table = layout.with_features(table, lessons)
-        bcq = BCQ(layout, offline_config, config.discount)
-        yield count, *gradient_steps(bcq, bank.pick(order[-1]), table, count)
+        lessons = [*before[: count - 1], last]
+        yield gradient_steps(BCQ(layout, BCQConfig(), config.discount), bank, lessons)
+        yield last_quarter(bounded(layout, BoundedConfig(), config.discount), bank, lessons)
 
 
-def gradient_steps(bcq: BCQ, own: Chain, table: ReplayTable, tasks: int) -> tuple[int, Callable[[], object]]:
-    """Samples per call, and a call of the compiled steps."""
-    learner, batch = bcq.init(own).learner, bcq.config.batch * tasks
+def last_quarter(learner: Bounded, bank: Bank, lessons: Sequence[Lesson]) -> Phase:
+    """The last quarter of a phase, with the time to open it and to change the old tasks."""
+    chain, key = bank.pick(lessons[-1].structure), jax.random.key(0)
+    *old, new = [replace(one, replay=learner.explored(one.replay, chain)) for one in lessons]
+    thin = [replace(one, replay=learner.kept(one.replay, chain, key=key)) for one in old]
+    done, each = 3 * learner.steps // 4, learner.config.batch * (1 + learner.others(len(lessons)))
+
+    def run() -> object:
+        *_, end = learner.run(bank, [*thin, new], learner.init(chain), done=done, key=key)
+        return end
+
+    return Phase("bounded", len(lessons), learner.steps * each, (learner.steps - done) * each, run)
+
+
+def gradient_steps(bcq: BCQ, bank: Bank, lessons: Sequence[Lesson]) -> Phase:
+    """Some compiled steps of the paper's phase."""
+    *_, table = bcq.layout.with_features(bcq.layout.fill(bank, lessons), lessons)
+    learner, batch = bcq.init(bank.pick(lessons[-1].structure)).learner, bcq.config.batch * len(lessons)
     count = min(max(1, PIECE // batch), bcq.epoch_steps)
     values = bcq.layout.devices.zeros((bcq.layout.room, *bcq.layout.extent, bcq.actions), THIRD)
 
@@ -156,7 +181,7 @@ def gradient_steps(bcq: BCQ, own: Chain, table: ReplayTable, tasks: int) -> tupl
         key = jax.random.key(0)
         return jax.block_until_ready(train(bcq, learner, table, values, jnp.int32(0), jnp.int32(count), key=key))
 
-    return count * batch, run
+    return Phase("bcq", len(lessons), bcq.steps * batch, count * batch, run)
 
 
 def some_replay(env: Environment, times: int, envs: int) -> Replay:

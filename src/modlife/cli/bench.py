@@ -21,8 +21,8 @@ class Options:
     thread and on all; beside it what the domain is compared with: Farama's minigrid for the 2-D world, if it is
     installed, and MuJoCo's physics alone for robots. `ppo` trains a single-task agent: one life on one thread, one
     life on all, and two lives side by side. `search` tries all structures for 10 episodes each. `offline` learns from
-    the replay of 1 to 37 tasks. `life` lives a small life of comp-search, 6 tasks of 100,000 steps, and tells the
-    seconds of each phase.
+    the replay of 1 to 37 tasks, as the paper does and with bounded rehearsal. `life` lives a small life of comp-search,
+    6 tasks of 100,000 steps, and tells the seconds of each phase.
     """
 
     what: tyro.conf.Positional[Literal["env", "ppo", "search", "offline", "life"]]
