@@ -38,7 +38,7 @@ def test_kills(bench: Bench):
 
 
 def test_signals(bench: Bench):
-    tally = tried(bench, "signals", "17x1")  # stl
+    tally = tried(bench, "signals", "12x1")  # mtl
     assert tally.trials == len(tally.seconds) <= 1  # on a fast machine the life may end before the signal
 
 
@@ -48,7 +48,7 @@ def test_bits(bench: Bench):
     assert len(tally.seen) == 7  # files
 
 
-@pytest.mark.parametrize("unit", ["1x40", "10x40"])  # comp-search, running; stl, finished
+@pytest.mark.parametrize("unit", ["1x40", "11x40"])  # comp-search, running; stl, finished
 def test_damage(bench: Bench, unit: str):
     tally = tried(bench, "damage", unit)
     assert tally.trials == 40
@@ -56,8 +56,8 @@ def test_damage(bench: Bench, unit: str):
 
 
 FAULTS = (
-    *("stl create EACCES 0", "comp-search save EIO 5", "mtl finish ENOSPC 1"),
-    *("stl resume EIO 0", "mtl eval EMFILE 0", "stl figure EIO 0"),
+    *("stl create EACCES 0", "comp-search save EIO 5", "stl finish ENOSPC 1"),
+    *("stl resume EIO 0", "stl eval EMFILE 0", "stl figure EIO 0"),
 )
 """Parts of the calls of operations that write, and of those that read."""
 

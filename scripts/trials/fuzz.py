@@ -195,8 +195,8 @@ def raised(error: Exception) -> Any:
 
 def options(rng: random.Random) -> dict[str, Any]:
     """Options for `modlife.config`, some of them strange."""
-    agent = rng.choice([*NAMES, *NAMES, "x", ""])
-    settings = to_json(AGENTS[agent].usual_settings()) if agent in NAMES else {}
+    agent = rng.choice([*AGENTS.names, *AGENTS.names, "x", ""])
+    settings = to_json(AGENTS[agent].usual_settings()) if agent in AGENTS.names else {}
     known = {
         "tasks": 2,
         "steps": 500,
