@@ -1,15 +1,21 @@
 """Every test runs with JAX's strict rules, and with the user's cache of compiled programs, which all tests share."""
 
 import os
+import tempfile
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 os.environ.setdefault("NPROC", "1")
 
 import jax
 import pytest
 
-from modlife.runtime import start_jax
+from modlife.runtime import cache_folder, start_jax
 
+with warnings.catch_warnings(action="ignore"):
+    if cache_folder() is None:  # the user has none: tests, and the processes that they start, share one elsewhere
+        os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / f"modlife-tests-{os.getuid()}")
 start_jax()
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
