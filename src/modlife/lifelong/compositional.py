@@ -30,6 +30,7 @@ from modlife.lifelong.consolidate import Consolidate
 from modlife.lifelong.evaluation import Judge, wrong_chains
 from modlife.lifelong.explore import Explore, Exploring, begin_chain, update_count
 from modlife.lifelong.reports import Chosen, Evaluated
+from modlife.lifelong.retention import NUMBERS
 from modlife.lifelong.search import ChooseStructure
 from modlife.lifelong.settings import CONSOLIDATORS, SEARCHES
 from modlife.policies.acting import Rule
@@ -140,16 +141,17 @@ class Compositional:
             return "structures"
         if not 0 <= facts.spent < self.steps or (facts.spent and facts.phase not in ("online", "offline")):
             return "spent"
-        return None if len(state.memory) == explored and all(map(self.is_replay, state.memory)) else "memory"
+        fits = [self.is_replay(one, folded=n < len(state.met)) for n, one in enumerate(state.memory)]
+        return None if len(state.memory) == explored and all(fits) else "memory"
 
-    def is_replay(self, replay: Replay) -> bool:
-        """Whether a replay can be of this agent."""
-        envs, taught = self.ppo.config.envs, self.consolidator(self.layout(1)).taught
-        fits = replay.rows.shape[1:] == (envs, Packing.of(self.env).words)
-        size = len(replay.rows) <= self.layout(1).extent[0] and 1 <= replay.times <= min(
-            self.times, len(replay.rows) - 1
-        )
-        return fits and size and replay.taught.shape == ((replay.times, envs, taught) if taught else (0, 0, 0))
+    def is_replay(self, replay: Replay, *, folded: bool) -> bool:
+        """Whether a replay can be of this agent, of a task that has been folded in or not."""
+        learner, envs, (rows, *width) = self.consolidator(self.layout(1)), self.ppo.config.envs, replay.rows.shape
+        taught = (replay.times, envs, learner.taught) if learner.taught else (0, 0, 0)
+        marks = NUMBERS if folded and learner.limits.rounds else 0
+        fits = width == [envs, Packing.of(self.env).words] and rows <= self.layout(1).extent[0]
+        times = 1 <= replay.times <= min(self.times, rows - 1)
+        return fits and times and replay.taught.shape == taught and replay.measured.shape == (marks,)
 
     def in_bank(self, structure: Structure) -> bool:
         """Whether a structure names a module of each factor."""

@@ -19,6 +19,8 @@ from modlife.lifelong.evaluation import Evaluation, Judge
 from modlife.policies.bank import Bank
 from modlife.types import Task
 
+NUMBERS = 3
+"""Numbers of a mark."""
 SUSPECTS = 8
 """Tasks, at most, that are evaluated at a time."""
 
