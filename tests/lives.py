@@ -26,7 +26,7 @@ from modlife.runs.life import run_life
 from modlife.runs.restore import Found, newest, tree_of
 from modlife.runs.store import RunDirectory, RunWriter
 
-BOUNDED = {"consolidator": "bounded", "tasks": 2, "old_rows": 64, "repair": 1, "drift": 1e-9}
+BOUNDED = {"consolidator": "bounded", "tasks": 3, "old_rows": 64, "repair": 1, "drift": 1e-9}
 VARIANTS = {"bounded": ("comp-search", {"offline": BOUNDED, "search": {"search": "halving"}, "steps": 2000})}
 """Other choices of an agent that are as good as another agent; here every old task needs repair."""
 NAMES = (*AGENTS.names, *VARIANTS)

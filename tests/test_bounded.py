@@ -17,8 +17,10 @@ from modlife.learners import bounded, offline
 from modlife.learners.bounded import Bounded
 from modlife.learners.config import BoundedConfig
 from modlife.learners.replay_table import Layout, Lesson, Rows
+from modlife.lifelong.agent import AgentState, Facts
+from modlife.lifelong.consolidate import Consolidate
 from modlife.lifelong.evaluation import Judge
-from modlife.lifelong.retention import Mark, Retention, Suspect
+from modlife.lifelong.retention import Mark, Retained, Retention, Suspect, harm_of
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank
 from modlife.policies.modular import Output
@@ -221,7 +223,7 @@ def test_what_moved_too_far_is_found_and_repaired(bank: Bank, lessons: list[Less
     one, tasks = SHARED, GRID.graph.tasks[: len(lessons)]
     before, watch = marked(one, bank, lessons), Retention(judge(), one)
     calm = watch.look(bank, before, tasks, number=None, key=KEY)
-    assert not calm.harmed and len(calm.drifts) == len(OLD) and calm.harm < 1e-9
+    assert not calm.harmed and len(calm.drifts) == len(OLD) and harm_of(calm.drifts) < 1e-9
     strange = jax.tree.map(lambda leaf: 4 * leaf, bank.pick(NEW))
     moved = bank.place(NEW, (bank.pick(NEW)[0], bank.pick(NEW)[1], strange[2]))
     found = watch.look(moved, before, tasks, number=0, key=KEY)
@@ -233,7 +235,7 @@ def test_what_moved_too_far_is_found_and_repaired(bank: Bank, lessons: list[Less
         harmed = [suspect.lesson for suspect in found.harmed]
         state = one.repaired(bank, before, state, harmed=harmed, number=number, key=KEY)
     after = watch.look(bank.place(NEW, one.modules(state)), before, tasks, number=None, key=KEY)
-    assert after.harm < found.harm / 2
+    assert harm_of(after.drifts) < harm_of(found.drifts) / 2
     assert float(np.abs(np.asarray(state.learner.losses)).max()) == 0
 
 
@@ -244,3 +246,18 @@ def test_a_lower_return_is_harm_too():
     for value, harmed in ((0.80, False), (0.66, False), (0.64, True)):  # .05 + 2 * .05 = .15
         assert Suspect(task, 0, then, Mark(0.5, value, 0.04)).is_harmed(limits) == harmed
     assert Suspect(task, 0, then, Mark(1.1, 0.8, 0.04)).is_harmed(limits)
+
+
+def test_what_is_left_harmed_is_refused_if_asked(bank: Bank, lessons: list[Lesson]):
+    """Modules that a harmed task shares are as they were, bit by bit; else the harm is told."""
+    tasks, strange = GRID.graph.tasks[: len(lessons)], jax.tree.map(lambda leaf: 4 * leaf, bank.pick(NEW))
+    for refuse in (True, False):
+        one = replace(SHARED, config=replace(SHARED.config, refuse=refuse))
+        memory = tuple(lesson.replay for lesson in marked(one, bank, lessons))
+        facts = Facts(met=tuple(tasks[:-1]), structures=tuple(STRUCTURES), phase="offline")
+        phase = Consolidate(tasks[-1], lambda room, one=one: one.layout, lambda layout, one=one: one, judge(), KEY)
+        state, (report,) = phase.end(AgentState(bank, facts, memory, one.init(strange)))
+        assert isinstance(report, Retained) and report.refused == refuse and bool(report.harmed) != refuse
+        same = [np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (state.params, bank)), strict=True)]
+        assert all(same) == refuse
+        assert len(state.memory[-1].measured) == 3

@@ -55,7 +55,7 @@ def test_rounds_by_hand():
     assert [one.structures for one in HalvingConfig().rounds(512)] == [512, 128, 32, 8, 2]
     many = HalvingConfig().rounds(4096)
     assert [one.structures for one in many] == [256, 128, 64, 16, 4, 2]
-    assert [one.by_model for one in many] == [False, True, True, True, True, True]
+    assert [one.by_model for one in many] == [False, True, True, True, False, False]
     assert [one.structures for one in HalvingConfig().rounds(2)] == [2]
     assert HalvingConfig().rounds(2)[0].eighths == 8
 

@@ -126,14 +126,14 @@ class Curves:
 def curves(records: Sequence[Record]) -> Curves:
     """The learning curves of all tasks at the steps of the first stage's updates; of none, where no curve is told.
 
-    A search shifts a stage's curve: while it lasts, the mean return of the structures it tries counts.
+    A search shifts a stage's curve: while it lasts, the mean return of its episodes counts.
     """
     plan, stages, searched = stages_of(records), dict[int, list[Record]](), dict[int, float]()
     for record in records:
         if record["kind"] == "curve":
             stages.setdefault(record["stage"], []).append(record)
         elif record["kind"] == "structure" and "returns" in record:
-            searched[record["stage"]] = float(np.mean(record["returns"]))
+            searched[record["stage"]] = float(record.get("mean_return", np.mean(record["returns"])))
     if not stages:
         return Curves((), np.zeros(0), np.zeros((0, 0)))
     steps = np.array([record["steps"] for record in stages[min(stages)]], float)

@@ -25,10 +25,11 @@ from jaxtyping import Array, Float, Float16, Int, UInt32
 from modlife.domains.env import PRNGKey
 from modlife.learners.bcq import BCQ, BCQState, Values
 from modlife.learners.config import BoundedConfig
-from modlife.learners.offline import Limits, some_steps, train
+from modlife.learners.offline import PIECE, Limits, some_steps, train
 from modlife.learners.replay import Replay
 from modlife.learners.replay_table import Layout, Lesson, ReplayTable, Rows, gather, put
 from modlife.learners.sharding import SECOND, THIRD
+from modlife.pauses import pause
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.distributions import chosen, log_softmax
 from modlife.policies.modular import AnyOutput, Output
@@ -209,7 +210,7 @@ class Bounded(BCQ):
     ) -> BCQState:
         """Some steps in which those that were harmed most take part each time, and the other old ones in turn."""
         *old, new = lessons
-        first = harmed[: (self.layout.room - 1) // 2]
+        first = harmed[: max(1, (self.layout.room - 1) // 2)]
         rest = [lesson for n, lesson in enumerate(old) if n not in first]
         learner, (table, extra) = state.learner, self.opened(bank, new)
         for part in range(PARTS):
@@ -217,9 +218,12 @@ class Bounded(BCQ):
             table, extra = self.turned(table, extra, turn)
             for task in range(self.learning(len(turn))):
                 extra = Extra(extra.taught, self.valued(extra.values, table, task, state.target))
-            start, count = jnp.int32(0), jnp.int32(min(LONGEST, self.epoch_steps))
             key_part = jax.random.fold_in(jax.random.fold_in(key, number), part)
-            learner = jax.block_until_ready(train(self, learner, table, extra, start, count, key=key_part))
+            steps, piece = min(LONGEST, self.epoch_steps), max(1, PIECE // (self.config.batch * len(turn)))
+            for start in range(0, steps, piece):
+                pause()
+                span = jnp.int32(start), jnp.int32(min(piece, steps - start))
+                learner = jax.block_until_ready(train(self, learner, table, extra, *span, key=key_part))
         return replace(state, learner=replace(learner, losses=jnp.zeros_like(learner.losses)))
 
     # What is kept

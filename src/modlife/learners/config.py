@@ -151,6 +151,10 @@ class BoundedConfig(BCQConfig):
         check_between(self, 0, 1000, "repair")
         check_positive(self, "anneal", most=1)
         check_positive(self, "drift", "drop", most=HEAVIEST)
+        if self.refuse and not self.repair:
+            raise InputError(
+                "refuse = True beside repair = 0: nobody looks at old tasks then. Give `--offline.repair 1`."
+            )
         if self.tasks is not None:
             check_between(self, 2, 1024, "tasks")
         if self.new_share is not None and not 0 < self.new_share < 1:
@@ -160,5 +164,5 @@ class BoundedConfig(BCQConfig):
         if self.td == "all" and self.old_rows is not None:
             raise InputError(
                 f"td = all beside old_rows = {self.old_rows}: what came after a transition is not known in replay that "
-                "was thinned. Give `--offline.old-rows none` too."
+                "was thinned. Give `--offline.old-rows None` too."
             )

@@ -12,8 +12,8 @@ from modlife.learners.replay_table import Layout, Lesson, room_for
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.reports import Consolidated
-from modlife.lifelong.retention import Retained, Retention
-from modlife.policies.bank import Bank
+from modlife.lifelong.retention import Retained, Retention, harm_of
+from modlife.policies.bank import Chain
 from modlife.types import Pytree, Structure, Task
 
 
@@ -56,12 +56,13 @@ class Consolidate:
                 reports = () if losses is None else (Consolidated(epoch, len(lessons), losses),)
                 yield number, work, reports
         for number in range(max(0, done - learner.steps), learner.limits.rounds if learner.steps else 0):
-            looked = self.look(state, work, number)
+            looked = self.look(state, learner.modules(work), number)
             if not looked.harmed:
                 break
             harmed = [one.lesson for one in looked.harmed]
             after = learner.repaired(state.params, lessons, work, harmed=harmed, number=number, key=self.key)
-            if self.look(state, after, number + 1).harm >= looked.harm:
+            bank = state.params.place(state.structures[-1], learner.modules(after))
+            if harm_of(self.retention(learner).excess(bank, lessons)) >= harm_of(looked.drifts):
                 yield self.length(state), work, (looked,)
                 return
             work = after
@@ -73,9 +74,9 @@ class Consolidate:
         learner, structure = self.consolidator(state), state.structures[-1]
         own, reports = learner.modules(state.work), ()
         if learner.limits.rounds:
-            looked = self.look(state, state.work)
+            looked = self.look(state, own)
             if looked.harmed and learner.limits.refuse:
-                own, looked = self.spared(state, looked), replace(looked, refused=True)
+                own, looked = self.spared(state, own, looked)
             reports = (looked,)
         bank = state.params.place(structure, own)
         kept = learner.kept(state.memory[-1], own, key=self.key)
@@ -84,10 +85,10 @@ class Consolidate:
             kept = replace(kept, measured=mark.numbers)
         return replace(state, params=bank, memory=(*state.memory[:-1], kept)), reports
 
-    def look(self, state: AgentState, work: Pytree, number: int | None = None) -> Retained:
-        """What was harmed, if the bank had the modules of the work; before a round of repair, or at the end."""
+    def look(self, state: AgentState, own: Chain, number: int | None = None) -> Retained:
+        """What was harmed, if the bank had these modules; before a round of repair, or at the end."""
         learner, numbers = self.consolidator(state), sharing(state.structures)
-        bank = state.params.place(state.structures[-1], learner.modules(work))
+        bank = state.params.place(state.structures[-1], own)
         tasks = [(*state.met, self.task)[n] for n in numbers]
         key = self.key if number is None else jax.random.fold_in(self.key, number)
         lessons = lessons_of(state.structures, state.memory)
@@ -97,15 +98,18 @@ class Consolidate:
         """What looks at tasks."""
         return Retention(self.judge, learner)
 
-    def spared(self, state: AgentState, looked: Retained) -> tuple:
-        """The modules as they are now, but as they were before where a task that was harmed shares them."""
-        lessons, own = lessons_of(state.structures, state.memory), self.consolidator(state).modules(state.work)
-        before: Bank = state.params
-        harmed = [lessons[one.lesson].pattern for one in looked.harmed]
-        pairs = zip(before.pick(state.structures[-1]), own, strict=True)
-        return tuple(
-            old if any(pattern[depth] for pattern in harmed) else new for depth, (old, new) in enumerate(pairs)
-        )
+    def spared(self, state: AgentState, own: Chain, looked: Retained) -> tuple[Chain, Retained]:
+        """The modules as they were where a task that was harmed shares them, until no more are; and a last look."""
+        lessons, before = lessons_of(state.structures, state.memory), state.params.pick(state.structures[-1])
+        given_back: set[int] = set()
+        while True:
+            patterns = [lessons[one.lesson].pattern for one in looked.harmed]
+            more = {depth for pattern in patterns for depth, shared in enumerate(pattern) if shared} - given_back
+            if not more:
+                return own, replace(looked, refused=True)
+            given_back |= more
+            own = tuple(before[depth] if depth in given_back else new for depth, new in enumerate(own))
+            looked = self.look(state, own)
 
 
 def sharing(structures: Sequence[Structure]) -> list[int]:

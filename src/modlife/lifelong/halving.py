@@ -6,7 +6,7 @@ there are too many structures to try each, a model of their returns says which a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
@@ -35,6 +35,16 @@ class Tally(eqx.Module):
     members: Int[Array, " structure"]
     """Structures of the round by their numbers, best first; the rest is not looked at."""
     steps: Int[Array, ""]
+    """All steps, ..."""
+    total: Float[Array, ""]
+    """... the sum of all returns, ..."""
+    played: Int[Array, ""]
+    """... and the number of all episodes."""
+
+    def afresh(self) -> "Tally":
+        """Nothing seen of any structure."""
+        none = jnp.zeros_like(self.returns)
+        return replace(self, returns=none, squares=none, episodes=jnp.zeros_like(self.episodes))
 
     @property
     def means(self) -> Float[np.ndarray, " structure"]:
@@ -63,7 +73,7 @@ class Halving:
         """Nothing seen."""
         count = len(all_structures(sizes))
         none = jnp.zeros(count, jnp.int32)
-        return Tally(jnp.zeros(count), jnp.zeros(count), none, none, jnp.int32(0))
+        return Tally(jnp.zeros(count), jnp.zeros(count), none, none, jnp.int32(0), jnp.float32(0), jnp.int32(0))
 
     def rounds(self, sizes: tuple[int, ...]) -> tuple[Round, ...]:
         """How many structures are tried with how many episodes, round by round."""
@@ -84,7 +94,8 @@ class Halving:
                     continue
                 if call == 0:
                     members = members_of(one, trial.sizes, found, jax.random.fold_in(key_draw, place))
-                    found = eqx.tree_at(lambda t: t.members, found, found.members.at[: len(members)].set(members))
+                    found = replace(found, members=found.members.at[: len(members)].set(members))
+                    found = found.afresh() if one.afresh else found
                 found = tried(trial, found, one, call, first=group, key=key_try)
                 yield number, found
             group += one.groups
@@ -95,8 +106,9 @@ class Halving:
         last = np.asarray(found.members)[: self.rounds(sizes)[-1].structures]
         best = int(last[means[last].argmax()])
         near = means[best] - TIE * np.sqrt(found.variance / int(found.episodes[best]))
-        tied = tuple(structures[n] for n in last if n != best and means[n] > near)
-        return Chosen(structures[best], "searched", int(found.steps), tuple(map(float, means[was_tried])), tied)
+        tied = tuple(structures[n] for n in last if n != best and means[n] >= near)
+        returns, mean = tuple(map(float, means[was_tried])), float(found.total) / int(found.played)
+        return Chosen(structures[best], "searched", int(found.steps), returns, tied, mean)
 
 
 def calls(one: Round) -> int:
@@ -119,6 +131,8 @@ def tried(trial: Trial, found: Tally, one: Round, call: int, *, first: int, key:
         found.episodes.at[here].add(returns.shape[1]),
         found.members,
         found.steps + int(lengths[: len(pairs)].sum()),
+        found.total + returns[: len(pairs)].sum(),
+        found.played + returns[: len(pairs)].size,
     )
 
 
@@ -128,9 +142,8 @@ def members_of(one: Round, sizes: tuple[int, ...], found: Tally, key: PRNGKey) -
     if not was_tried.any():
         return order[: one.structures]
     hope = expected_returns(sizes, found) if one.by_model else np.where(was_tried, found.means, -np.inf)
-    if not one.by_model:  # only those of the round before go on
-        most = np.asarray(found.episodes).max()
-        hope = np.where(np.asarray(found.episodes) == most, hope, -np.inf)
+    if not one.by_model:  # only those of the round before go on, who have seen most
+        hope = np.where(np.asarray(found.episodes) == np.asarray(found.episodes).max(), hope, -np.inf)
     return order[np.argsort(-hope[order], kind="stable")][: one.structures]
 
 

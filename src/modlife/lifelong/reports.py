@@ -62,19 +62,23 @@ class Chosen:
     steps: int = 0
     """Environment steps that the search took."""
     returns: tuple[float, ...] = ()
-    """Mean return of each structure that was tried, in the order in which the search tries them."""
+    """Mean return of each structure that was tried, in the order of structures."""
     tied: tuple[Structure, ...] = ()
     """Others that may be as good, for all that the search can tell."""
+    mean_return: float | None = None
+    """Of all episodes of the search, where structures were not tried equally often."""
 
     def record(self) -> dict[str, Any]:
         """The structure, and what the search saw."""
         record = {"kind": "structure", "structure": list(self.structure), "how": self.how, "steps": self.steps}
+        if self.mean_return is not None:
+            record["mean_return"] = round(self.mean_return, 4)
         return {**record, "returns": [round(value, 4) for value in self.returns]} if self.returns else record
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Tasks were evaluated: `zero-shot` or `online` the task in hand, `seen` all tasks met so far."""
+    """Tasks were evaluated: `zero-shot` or `online` the task in hand, `seen` tasks met so far."""
 
     when: str
     evaluation: Evaluation

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from modlife.domains.env import PRNGKey
 from modlife.learners.offline import Consolidator, Limits
@@ -89,11 +90,6 @@ class Retained:
     refused: bool = False
     """Whether modules stay as they were, since these could not be repaired."""
 
-    @property
-    def harm(self) -> float:
-        """What repair should lessen: the sum of squares of how far tasks moved, in which the worst count most."""
-        return float(np.square(np.maximum(0, self.drifts)).sum())
-
     def record(self) -> dict[str, Any]:
         """What moved, and what was harmed."""
         record = {
@@ -121,20 +117,30 @@ class Retention:
         old = list(lessons[:-1])
         if not old:
             return Retained(number, ())
-        limits, drifts = self.learner.limits, self.learner.drifts(bank, old)
-        excess = drifts - [Mark.of(one.replay).drift for one in old]
+        limits, excess = self.learner.limits, self.excess(bank, lessons)
         first = [int(n) for n in np.argsort(-excess, kind="stable")[:SUSPECTS] if excess[n] > limits.drift / 2]
         harmed = []
         if first:
             policies = [bank.pick(old[n].structure) for n in first]
             evaluation = self.judge.evaluate([tasks[n] for n in first], policies, key=key)
-            now = [Mark.measured(float(drifts[n]), evaluation, place) for place, n in enumerate(first)]
-            pairs = zip(first, now, strict=True)
-            suspects = [Suspect(tasks[n], n, Mark.of(old[n].replay), mark) for n, mark in pairs]
-            harmed = [one for one in suspects if one.is_harmed(limits)]
+            for place, n in enumerate(first):
+                then = Mark.of(old[n].replay)
+                now = Mark.measured(then.drift + float(excess[n]), evaluation, place)
+                harmed.append(Suspect(tasks[n], n, then, now))
+            harmed = [one for one in harmed if one.is_harmed(limits)]
         return Retained(number, tuple(excess.tolist()), tuple(harmed))
+
+    def excess(self, bank: Bank, lessons: Sequence[Lesson]) -> Float[np.ndarray, " n"]:
+        """How much further from its teacher each task but the last is than at its own time."""
+        old = list(lessons[:-1])
+        return self.learner.drifts(bank, old) - np.array([Mark.of(one.replay).drift for one in old])
 
     def mark(self, bank: Bank, lesson: Lesson, task: Task, *, key: PRNGKey) -> Mark:
         """How well a task is done that has just been folded in."""
         evaluation = self.judge.evaluate([task], [bank.pick(lesson.structure)], key=key)
         return Mark.measured(float(self.learner.drifts(bank, [lesson])[0]), evaluation, 0)
+
+
+def harm_of(excess: Sequence[float] | Float[np.ndarray, " n"]) -> float:
+    """What repair should lessen: the sum of squares of how far tasks moved away, in which the worst count most."""
+    return float(np.square(np.maximum(0, excess)).sum())

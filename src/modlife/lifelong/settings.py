@@ -4,7 +4,7 @@ An agent's settings are a frozen dataclass; its fields, and those of the configs
 command line. `first_tasks` and `check` let the life's config ask what only the agent can know.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from modlife.checks import check_between, check_fields
@@ -86,7 +86,9 @@ class Round:
     eighths: int
     """How much of an episode's time is given."""
     by_model: bool = False
-    """Whether structures are chosen by what a model expects of them; else those that were tried go on."""
+    """Whether structures are chosen by what a model expects of them; else the best of the round before go on."""
+    afresh: bool = False
+    """Whether what was seen before is forgotten: not all of its structures have seen the same."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,10 @@ class HalvingConfig:
         while sizes[-1] > 2:
             sizes.append(max(2, sizes[-1] // self.keep))
         plan = [(1, 3)] * max(0, len(sizes) - 3) + [(1, 4), (3, 6), (4, 8)][-len(sizes) :]
-        return (*model, *(Round(size, *one, bool(model)) for size, one in zip(sizes, plan, strict=True)))
+        rounds = [Round(size, *one) for size, one in zip(sizes, plan, strict=True)]
+        if model:
+            rounds[0] = replace(rounds[0], by_model=True, afresh=True)
+        return (*model, *rounds)
 
     def most_steps(self, structures: int, horizon: int) -> int:
         """Environment steps that a search takes if no episode ends early."""

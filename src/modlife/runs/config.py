@@ -61,7 +61,7 @@ class LifeConfig:
         check_episodes(self.episodes, most=10**5)
         check_seed(self.seed)
         if self.panel is not None:
-            check_between(self, 2, 10**6, "panel")
+            check_between(self, 3, 10**6, "panel")
             if self.order.together:
                 raise InputError(f"panel = {self.panel}, but tasks that are learnt together are all evaluated.")
         self.check_tasks()

@@ -83,7 +83,8 @@ def check_places(record: Record, stages: list[list[str]], where: str) -> None:
         )
     elif record["kind"] == "structure":
         check_structure(record["structure"], stages[record["stage"]][0], where)
-        check_table({"returns": [0.0], **record}, {"returns": list[float]}, where)
+        usual = {"returns": [0.0], "mean_return": 0.0}
+        check_table({**usual, **record}, {"returns": list[float], "mean_return": float}, where)
         if record.get("returns") == []:
             raise InputError(f"{where}: a search has no returns.")
 
