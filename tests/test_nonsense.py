@@ -5,6 +5,7 @@ Tables of bad inputs, made systematically from the fields of the configs, beside
 
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -461,7 +462,8 @@ def test_all_committed_configs_are_still_read():
     ],
 )
 def test_an_output_that_cannot_be_written_is_told(line: str, code: int, sentence: str):
-    out = subprocess.run(f"{sys.executable} -m modlife {line}", shell=True, capture_output=True, text=True, timeout=60)
+    run, usual = f"{sys.executable} -m modlife {line}", {**os.environ, "PYTHONUNBUFFERED": ""}
+    out = subprocess.run(run, shell=True, capture_output=True, text=True, timeout=60, env=usual)
     assert (out.returncode, out.stderr) == (code, sentence)
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 from modlife import __version__
 from modlife.errors import InputError, Sentence, StoreError, plain, unknown
@@ -56,16 +57,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        drop_output()  # the reader, such as `head`, has seen enough
+        settle(sys.stdout)  # the reader, such as `head`, has seen enough
         sys.exit(141)
     except (Sentence, OSError, MemoryError, RuntimeError) as error:
         sentence = told(error)
         if sentence is None:
             raise
-        drop_output()
+        settle(sys.stdout)
         with contextlib.suppress(OSError):
             print(f"modlife: {plain(sentence)}", file=sys.stderr)
         sys.exit(2 if isinstance(error, InputError) else 1)
+    finally:
+        settle(sys.stderr)  # else Python would end with a code of its own
 
 
 def told(error: BaseException) -> str | None:
@@ -80,13 +83,15 @@ def told(error: BaseException) -> str | None:
     return None
 
 
-def drop_output() -> None:
+def settle(stream: TextIO | None) -> None:
     """Keeps Python from writing once more, at its end, what cannot be written."""
+    if stream is None:
+        return
     try:
-        sys.stdout.flush()
-    except (OSError, AttributeError):
-        with contextlib.suppress(OSError, AttributeError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stream.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def show(message: Warning | str, *where: object) -> None:
