@@ -110,7 +110,10 @@ def test_play_films_a_trained_policy(home: Path):
             ["train", "--agent", "stl", "--tasks", "65", "--out", "x"],
             "--tasks = 65, but it must be 1 to 64 in",
         ),
-        (["train", "--domain", "robot", "--out", "x"], "'bcq' takes a value per action, and the actions of 'robot'"),
+        (
+            ["train", "--domain", "robot", "--out", "x"],
+            "Batch-constrained Q-learning takes a value per action, and the actions of 'robot'",
+        ),
     ],
 )
 def test_what_cannot_be_done_gets_one_sentence(home: Path, arguments: list[str], sentence: str):

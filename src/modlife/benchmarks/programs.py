@@ -126,18 +126,19 @@ def searching(domain: Domain) -> tuple[int, int, Callable[[], object]]:
 
 
 @dataclass(frozen=True)
-class Phase:
-    """An offline phase: samples that it learns from in all, and some of it."""
+class Load:
+    """An offline phase, of which a part is timed."""
 
     case: str
     tasks: int
     whole: int
+    """Samples that the phase learns from, ..."""
     samples: int
-    """Samples that a call learns from, ..."""
+    """... and of these a call."""
     run: Callable[[], object]
 
 
-def offline(domain: Domain, *, devices: int) -> Iterator[Phase]:
+def offline(domain: Domain, *, devices: int) -> Iterator[Load]:
     """For each number of tasks: the paper's phase, a call with its mean load; and a part of one of bounded rehearsal.
 
     The replay is of random layouts; the structures are the true ones of the paper's order, up to the task in question.
@@ -156,7 +157,7 @@ def offline(domain: Domain, *, devices: int) -> Iterator[Phase]:
         yield last_quarter(bounded(layout, BoundedConfig(), config.discount), bank, lessons)
 
 
-def last_quarter(learner: Bounded, bank: Bank, lessons: Sequence[Lesson]) -> Phase:
+def last_quarter(learner: Bounded, bank: Bank, lessons: Sequence[Lesson]) -> Load:
     """The last quarter of a phase, with the time to open it and to change the old tasks."""
     chain, key = bank.pick(lessons[-1].structure), jax.random.key(0)
     *old, new = [replace(one, replay=learner.explored(one.replay, chain)) for one in lessons]
@@ -167,10 +168,10 @@ def last_quarter(learner: Bounded, bank: Bank, lessons: Sequence[Lesson]) -> Pha
         *_, end = learner.run(bank, [*thin, new], learner.init(chain), done=done, key=key)
         return end
 
-    return Phase("bounded", len(lessons), learner.steps * each, (learner.steps - done) * each, run)
+    return Load("bounded", len(lessons), learner.steps * each, (learner.steps - done) * each, run)
 
 
-def gradient_steps(bcq: BCQ, bank: Bank, lessons: Sequence[Lesson]) -> Phase:
+def gradient_steps(bcq: BCQ, bank: Bank, lessons: Sequence[Lesson]) -> Load:
     """Some compiled steps of the paper's phase."""
     *_, table = bcq.layout.with_features(bcq.layout.fill(bank, lessons), lessons)
     learner, batch = bcq.init(bank.pick(lessons[-1].structure)).learner, bcq.config.batch * len(lessons)
@@ -181,7 +182,7 @@ def gradient_steps(bcq: BCQ, bank: Bank, lessons: Sequence[Lesson]) -> Phase:
         key = jax.random.key(0)
         return jax.block_until_ready(train(bcq, learner, table, values, jnp.int32(0), jnp.int32(count), key=key))
 
-    return Phase("bcq", len(lessons), bcq.steps * batch, count * batch, run)
+    return Load("bcq", len(lessons), bcq.steps * batch, count * batch, run)
 
 
 def some_replay(env: Environment, times: int, envs: int) -> Replay:

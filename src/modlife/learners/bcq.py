@@ -54,8 +54,9 @@ class BCQ(Plain):
         check_batch(self)
         if not isinstance(self.layout.env.graph.actions, Discrete):
             raise InputError(
-                f"'bcq' takes a value per action, and the actions of '{self.layout.env.graph.name}' are real numbers: "
-                "choose another way to learn offline, or an agent that learns online only."
+                "Batch-constrained Q-learning takes a value per action, and the actions of "
+                f"'{self.layout.env.graph.name}' are real numbers: choose another way to learn "
+                "offline, or an agent that learns online only."
             )
 
     @property

@@ -49,7 +49,7 @@ PROBE, CHUNK = 256, 16
 class Extra(eqx.Module):
     """What stands beside the rows of a table."""
 
-    taught: Float16[Array, "task time E n"]
+    taught: Float16[Array, "place time E n"]
     """What policies said, as far as it is known."""
     values: Values
     """Q of the target network, of tasks that learn from rewards."""
@@ -107,9 +107,9 @@ class Bounded(BCQ):
             yield number, state, means
 
     def span(self, tasks: int) -> int:
-        """Gradient steps with the same old tasks."""
+        """Gradient steps with the same old tasks; all of them, where there is room for all tasks."""
         if tasks <= self.layout.room:
-            return LONGEST
+            return self.steps
         return min(LONGEST, max(SHORTEST, self.epoch_steps * self.others(tasks) // (tasks - 1)))
 
     def others(self, tasks: int) -> int:
@@ -148,7 +148,7 @@ class Bounded(BCQ):
             taught = self.teach(taught, place, lesson.replay)
         return table, Extra(taught, extra.values)
 
-    def teach(self, taught: Float16[Array, "task time E n"], place: int, replay: Replay) -> Float16[Array, "..."]:
+    def teach(self, taught: Float16[Array, "place time E n"], place: int, replay: Replay) -> Float16[Array, "..."]:
         """With what a task's policy said in its place."""
         return put(taught, jnp.int32(place), self.layout.devices.place(replay.taught, SECOND))
 

@@ -118,16 +118,14 @@ class BoundedConfig(BCQConfig):
 
     epochs: int = 3
     """Passes over the kept transitions of the new task."""
-    batch: int = 256
-    """Samples of each task in a gradient step."""
     logit_weight: float = 0.0
     """Weight of the sum of squared logits; what is cloned has its own confidence."""
     tasks: int | None = 8
-    """Tasks in a gradient step: the new one, and old ones that share a module with it, in turn; none for all."""
+    """Tasks in a gradient step: the new one, and old ones that share a module with it, in turn; None for all."""
     new_share: float | None = None
     """Share of the new task in the loss, if there are old ones; by default as much as each of those has."""
     old_rows: int | None = 10_000
-    """Transitions that are kept of a task once it has been folded in; none for all."""
+    """Transitions that are kept of a task once it has been folded in; None for all."""
     clone: Literal["distributions", "actions"] = "distributions"
     """What the actor is taught: the distribution over actions that the task's policy had, or the action it drew."""
     td: Literal["current", "all", "none"] = "current"

@@ -172,14 +172,14 @@ class Plain:
         return self.config.learning_rate
 
     def drifts(self, bank: Bank, lessons: Sequence[Lesson]) -> Float[np.ndarray, " n"]:
-        """Not asked."""
-        raise NotImplementedError
+        """Nothing is known of it."""
+        return np.zeros(len(lessons))
 
     def repaired(
         self, bank: Bank, lessons: Sequence[Lesson], state: Pytree, *, harmed: Sequence[int], number: int, key: PRNGKey
     ) -> Pytree:
-        """Not asked."""
-        raise NotImplementedError
+        """The same: there is nothing to repair it by."""
+        return state
 
     def explored(self, replay: Replay, policy: Chain) -> Replay:
         """The same."""

@@ -8,7 +8,7 @@ import jax
 from modlife.domains.env import PRNGKey
 from modlife.learners.offline import Consolidator
 from modlife.learners.replay import Replay
-from modlife.learners.replay_table import Layout, Lesson, room_for
+from modlife.learners.replay_table import Layout, Lesson, Pattern, room_for
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.reports import Consolidated
@@ -114,14 +114,18 @@ class Consolidate:
 
 def sharing(structures: Sequence[Structure]) -> list[int]:
     """The numbers of the tasks that share a module with the last one, itself included."""
-    last = structures[-1]
-    return [n for n, one in enumerate(structures) if any(a == b for a, b in zip(one, last, strict=True))]
+    return [n for n, pattern in enumerate(patterns_of(structures)) if any(pattern)]
 
 
 def lessons_of(structures: Sequence[Structure], memory: Sequence[Replay]) -> list[Lesson]:
     """The tasks that share a module with the last one, itself included; and which of theirs are shared."""
-    patterns = [tuple(a == b for a, b in zip(one, structures[-1], strict=True)) for one in structures]
-    return [Lesson(structures[n], patterns[n], memory[n]) for n in sharing(structures)]
+    together = zip(structures, patterns_of(structures), memory, strict=True)
+    return [Lesson(*one) for one in together if any(one[1])]
+
+
+def patterns_of(structures: Sequence[Structure]) -> list[Pattern]:
+    """Which of its modules each task shares with the last one."""
+    return [tuple(a == b for a, b in zip(one, structures[-1], strict=True)) for one in structures]
 
 
 def whole(structure: Structure, replay: Replay) -> Lesson:

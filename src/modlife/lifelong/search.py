@@ -43,17 +43,18 @@ class Trial:
 
     def episodes(self, structures: Sequence[Structure], *, key: PRNGKey) -> Episodes:
         """Episodes with each structure, [structure, episode]; all meet the same layouts, with the same luck."""
-        indices = self.judge.env.graph.indices(self.task)
-        policies = jax.vmap(self.bank.pick)(jnp.array(structures))
-        tasks, keys = jnp.tile(jnp.array(indices), (len(structures), 1)), jnp.repeat(key[None], len(structures))
-        return evaluate_chunk(self.judge, policies, tasks, keys)
+        return evaluate_chunk(self.judge, *self.candidates(structures), jnp.repeat(key[None], len(structures)))
 
     def parts(self, structures: Sequence[Structure], keys: Array, *, eighths: int) -> Episodes:
         """The first eighths of episodes with each structure, [structure, episode]; those of one key are alike."""
-        horizon, indices = self.judge.env.horizon, self.judge.env.graph.indices(self.task)
-        tasks, length = jnp.tile(jnp.array(indices), (len(structures), 1)), -(-horizon // EIGHTHS)
-        policies = jax.vmap(self.bank.pick)(jnp.array(structures))
-        return in_pieces(self.judge, policies, tasks, keys, length=length, pieces=min(eighths, -(-horizon // length)))
+        horizon = self.judge.env.horizon
+        length, candidates = -(-horizon // EIGHTHS), self.candidates(structures)
+        return in_pieces(self.judge, *candidates, keys, length=length, pieces=min(eighths, -(-horizon // length)))
+
+    def candidates(self, structures: Sequence[Structure]) -> tuple[Pytree, Int[Array, "N F"]]:
+        """The policy of each structure, and the task, as often."""
+        indices = jnp.array(self.judge.env.graph.indices(self.task))
+        return jax.vmap(self.bank.pick)(jnp.array(structures)), jnp.tile(indices, (len(structures), 1))
 
 
 @runtime_checkable

@@ -239,6 +239,6 @@ class Searching(Settings):
         if tasks > modules and steps <= most:
             raise InputError(
                 f"steps = {steps}, but the search alone may take {most}: {modules} modules per factor give "
-                f"{structures} structures, tried for {self.search.episodes} episodes of up to {horizon} steps. Give "
+                f"{structures} structures, and episodes have up to {horizon} steps. Give "
                 "more steps, or fewer modules or search episodes."
             )
