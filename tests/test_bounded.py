@@ -50,7 +50,7 @@ def lessons(bank: Bank) -> list[Lesson]:
     """All rows of all tasks, with what their policies in the bank say."""
     teacher = NETWORK.init(key=jax.random.key(6))
     full = [replace(one, replay=replay(n)) for n, one in enumerate(LESSONS)]
-    return [replace(one, replay=learner().explored(one.replay, teacher.pick(one.structure))) for one in full]
+    return [replace(one, replay=learner().explored(one.replay.read(), teacher.pick(one.structure))) for one in full]
 
 
 def step_of(one: Bounded, bank: Bank, turn: Sequence[Lesson]) -> np.ndarray:
@@ -208,7 +208,9 @@ def judge() -> Judge:
 
 def marked(one: Bounded, bank: Bank, lessons: list[Lesson]) -> list[Lesson]:
     """Lessons of tasks whose teachers are their policies in the bank, with marks of how well they are done by it."""
-    taught = [replace(lesson, replay=one.explored(lesson.replay, bank.pick(lesson.structure))) for lesson in lessons]
+    taught = [
+        replace(lesson, replay=one.explored(lesson.replay.read(), bank.pick(lesson.structure))) for lesson in lessons
+    ]
     look, found = Retention(judge(), one), []
     for lesson, task in zip(taught, GRID.graph.tasks, strict=False):
         mark = look.mark(bank, lesson, task, key=KEY)

@@ -172,7 +172,7 @@ def test_replay_holds_exactly_the_last_transitions(lived: Told):
             learner, happened, _ = agent.ppo.update(learner, key=jax.random.fold_in(key_learn, number))
             rows.append(np.asarray(packing.pack(happened.transitions)[0]))
     everything = np.concatenate(rows)
-    kept = stages[2][-1].state.memory[2]
+    kept = stages[2][-1].state.memory[2].read()
     assert kept.rows.shape == (65, 4, 14)  # 256 transitions are 64 times 4, and what was seen after them
     assert kept.times == 64
     np.testing.assert_array_equal(kept.rows[:-1], everything[-64:])

@@ -474,7 +474,7 @@ def test_going_on_syncs_what_a_killed_process_had_no_time_to(run: RunDirectory):
 
 def test_a_read_error_removes_no_checkpoint(run: RunDirectory, monkeypatch: pytest.MonkeyPatch):
     checkpoints, path = run.checkpoints, run.checkpoints.path(run.checkpoints.numbers()[0])
-    assert checkpoints.ended_stage(run.checkpoints.numbers()[0])
+    assert checkpoints.look(run.checkpoints.numbers()[0]).ended
 
     def failing(*arguments: Any) -> bytes:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -484,7 +484,7 @@ def test_a_read_error_removes_no_checkpoint(run: RunDirectory, monkeypatch: pyte
         with pytest.raises(InputError, match=r"cannot be read: Input/output error"):
             checkpoints.verify(path)
         checkpoints.prune(max(checkpoints.numbers()) + 5)
-    assert path.exists() and checkpoints.ended_stage(int(path.name))
+    assert path.exists() and checkpoints.look(int(path.name)).ended
 
 
 def test_what_killed_processes_left_beside_a_run_is_removed(tmp_path: Path):

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 from lives import Lived, assert_all_are_intact, found_in, go_on, pipe
+from terminal import lenient
 
 from modlife.errors import InputError
-from modlife.learners.replay import Replay
+from modlife.learners.replay import Replay, Shelved
 from modlife.lifelong.agent import Facts
+from modlife.runs import checkpoints as saving
 from modlife.runs.checkpoints import FORMAT, INDEX, STATE, Checkpoints, Description, named_arrays
 from modlife.runs.durable import Disk, sha256
+from modlife.runs.life import run_life
 from modlife.runs.restore import tree_of
 from modlife.runs.sealed import File, sealed, unsealed
 from modlife.runs.store import RunDirectory, RunWriter
@@ -245,6 +248,59 @@ def test_the_last_two_checkpoints_and_those_at_the_end_of_a_stage_remain(tmp_pat
         assert written.items() <= files.items()
         written = files
     assert_all_are_intact(RunDirectory(tmp_path))
+
+
+def test_of_a_long_life_fewer_and_fewer_stages_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(saving, "STAGES", 4)
+    checkpoints = Checkpoints(tmp_path, Disk())
+    for stage in range(1, 41):
+        checkpoints.save({"params": np.zeros(3)}, (), plain(stage, ended=True))
+        every = 1 if stage < 4 else 2 if stage < 8 else 4 if stage < 16 else 8 if stage < 32 else 16
+        kept = {n for n in range(1, stage + 1) if n % every == 0 or n > stage - 2}
+        assert {checkpoints.look(number).stage for number in checkpoints.numbers()} == kept
+
+
+# Replay that is too much for memory
+
+
+def test_old_replay_is_read_from_its_file_when_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    rows, said = np.arange(240, dtype=np.uint32).reshape(10, 6, 4), np.ones((9, 6, 2), np.float16)
+    memory = tuple(Replay(rows + np.uint32(n), 9, said, np.full(3, n, np.float32)) for n in range(5))
+    monkeypatch.setattr(saving, "IN_MEMORY", 2 * memory[0].size)
+    checkpoints = Checkpoints(tmp_path, Disk())
+    kept = checkpoints.put_away(memory)
+    assert [type(one) for one in kept] == [Shelved] * 3 + [Replay] * 2
+    assert all(one is other for one, other in zip(checkpoints.put_away(kept), kept, strict=True))
+    for one, other in zip(kept, memory, strict=True):
+        assert one.times == other.times
+        for name in ("rows", "taught", "measured"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        assert all(map(np.array_equal, one.some(7), other.some(7)))
+    files = {path: path.stat().st_mtime_ns for path in checkpoints.replay.iterdir()}
+    index = checkpoints.read(checkpoints.path(checkpoints.save({}, kept, plain(0, ended=True)))).index
+    assert {path: path.stat().st_mtime_ns for path in files} == files
+    again = Checkpoints(tmp_path, Disk()).memory(index)
+    assert [type(one) for one in again] == [Shelved] * 3 + [Replay] * 2
+    next(iter(files)).write_bytes(b"damage")
+    with pytest.raises(InputError, match=r"bytes instead of"):
+        [one.rows for one in again]
+
+
+@pytest.mark.parametrize("name", ["comp-search", "bounded"])
+def test_a_life_whose_replay_lies_in_files_is_the_same_life(
+    lives: Callable[[str], Lived], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(saving, "IN_MEMORY", 1)
+    life = lives(name)
+    run = life.copy(tmp_path / "run", life.amid("offline"))
+    *old, new = found_in(run, life.config).moment.state.memory
+    assert len(old) >= 1 and {type(one) for one in old} == {Shelved} and type(new) is Replay
+    with lenient():
+        run_life(None, run.path)
+    assert (run.path / "metrics.jsonl").read_bytes() == (life.path / "metrics.jsonl").read_bytes()
+    ends = [max(one.checkpoints.numbers()) for one in (run, life.run)]
+    one, other = (each.checkpoints.path(end) / STATE for each, end in zip((run, life.run), ends, strict=True))
+    assert one.read_bytes() == other.read_bytes()
 
 
 # Format

@@ -160,8 +160,8 @@ def offline(domain: Domain, *, devices: int) -> Iterator[Load]:
 def last_quarter(learner: Bounded, bank: Bank, lessons: Sequence[Lesson]) -> Load:
     """The last quarter of a phase, with the time to open it and to change the old tasks."""
     chain, key = bank.pick(lessons[-1].structure), jax.random.key(0)
-    *old, new = [replace(one, replay=learner.explored(one.replay, chain)) for one in lessons]
-    thin = [replace(one, replay=learner.kept(one.replay, chain, key=key)) for one in old]
+    *old, new = [replace(one, replay=learner.explored(one.replay.read(), chain)) for one in lessons]
+    thin = [replace(one, replay=learner.kept(one.replay.read(), chain, key=key)) for one in old]
     done, each = 3 * learner.steps // 4, learner.config.batch * (1 + learner.others(len(lessons)))
 
     def run() -> object:

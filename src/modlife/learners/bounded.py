@@ -26,7 +26,7 @@ from modlife.domains.env import PRNGKey
 from modlife.learners.bcq import BCQ, BCQState, Values
 from modlife.learners.config import BoundedConfig
 from modlife.learners.offline import PIECE, Limits, some_steps, train
-from modlife.learners.replay import Replay
+from modlife.learners.replay import AnyReplay, Replay
 from modlife.learners.replay_table import Layout, Lesson, ReplayTable, Rows, gather, put
 from modlife.learners.sharding import SECOND, THIRD
 from modlife.pauses import pause
@@ -148,7 +148,7 @@ class Bounded(BCQ):
             taught = self.teach(taught, place, lesson.replay)
         return table, Extra(taught, extra.values)
 
-    def teach(self, taught: Float16[Array, "place time E n"], place: int, replay: Replay) -> Float16[Array, "..."]:
+    def teach(self, taught: Float16[Array, "place time E n"], place: int, replay: AnyReplay) -> Float16[Array, "..."]:
         """With what a task's policy said in its place."""
         return put(taught, jnp.int32(place), self.layout.devices.place(replay.taught, SECOND))
 

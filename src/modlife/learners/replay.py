@@ -7,7 +7,8 @@ batch last, as networks want it, at half the cost of bytes (`docs/performance.md
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
@@ -85,6 +86,44 @@ class Replay(eqx.Module):
         time, env = np.divmod(places, self.rows.shape[1])
         return self.rows[time, env], self.taught[time, env]
 
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return self.rows.nbytes + self.taught.nbytes
+
+    def read(self) -> "Replay":
+        """It is here."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Shelved:
+    """Replay that lies elsewhere, and is read when it is needed; only what is asked of it in every phase stays here."""
+
+    read: Callable[[], Replay]
+    times: int
+    measured: Float32[np.ndarray, " m"]
+    asked: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    """Answers of `some`."""
+
+    @property
+    def rows(self) -> UInt32[np.ndarray, "time E W"]:
+        """As in `Replay`."""
+        return self.read().rows
+
+    @property
+    def taught(self) -> Float16[np.ndarray, "taught columns n"]:
+        """As in `Replay`."""
+        return self.read().taught
+
+    def some(self, count: int) -> tuple[UInt32[np.ndarray, "n W"], Float16[np.ndarray, "n t"]]:
+        """As in `Replay`."""
+        if count not in self.asked:
+            self.asked[count] = self.read().some(count)
+        return self.asked[count]
+
+
+AnyReplay = Replay | Shelved
 
 WORD = 4
 """Bytes in a word."""

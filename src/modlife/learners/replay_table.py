@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Num, UInt32
 
 from modlife.domains.env import Environment
-from modlife.learners.replay import Packing, Replay, Transition, following
+from modlife.learners.replay import AnyReplay, Packing, Transition, following
 from modlife.learners.sharding import ALL, SECOND, THIRD, Devices, specs_of
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import AnyOutput, Modular
@@ -54,7 +54,7 @@ class Lesson:
 
     structure: Structure
     pattern: Pattern
-    replay: Replay
+    replay: AnyReplay
     weight: float = 1.0
     """How much it counts, where 1 is the mean over the tasks of a table."""
 
@@ -186,14 +186,14 @@ class Layout:
             free += needed if fits else 0
         return slots
 
-    def rows(self, replays: Sequence[Replay]) -> UInt32[Array, "task time E words"]:
+    def rows(self, replays: Sequence[AnyReplay]) -> UInt32[Array, "task time E words"]:
         """The replays on the devices, put there one by one: together they are never in memory twice."""
         table = self.devices.zeros((self.room, *self.extent, self.packing.words), THIRD, dtype=jnp.uint32)
         for task, replay in enumerate(replays):
             table = put(table, jnp.int32(task), self.devices.place(replay.rows, SECOND))
         return table
 
-    def following(self, replays: Sequence[Replay]) -> Int[np.ndarray, "task step E"]:
+    def following(self, replays: Sequence[AnyReplay]) -> Int[np.ndarray, "task step E"]:
         """Where the observation after each transition stands; empty where that is the next row anyway."""
         table = np.zeros((self.room, self.times if self.finals else 0, self.envs), np.int32)
         for task, replay in enumerate(replays if self.finals else ()):

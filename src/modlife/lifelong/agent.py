@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 
 from modlife.domains.env import Environment, PRNGKey
-from modlife.learners.replay import Replay
+from modlife.learners.replay import AnyReplay
 from modlife.lifelong.reports import Report
 from modlife.policies.acting import Rule
 from modlife.policies.modular import Network
@@ -43,7 +43,7 @@ class AgentState(eqx.Module):
     params: Any
     """What it has learnt: a module bank where it is modular."""
     facts: Facts = eqx.field(static=True, default=Facts())
-    memory: tuple[Replay, ...] = ()
+    memory: tuple[AnyReplay, ...] = ()
     """Replay of each task met, and of the one in hand once it has been explored; where the agent keeps it."""
     work: Pytree = None
     """What the phase works on."""

@@ -21,7 +21,7 @@ import jax
 from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.offline import Consolidator
 from modlife.learners.ppo import PPO
-from modlife.learners.replay import Packing, Replay
+from modlife.learners.replay import AnyReplay, Packing
 from modlife.learners.replay_table import Layout
 from modlife.learners.rollout import ACTOR
 from modlife.lifelong.agent import AgentState, Phase, Reports
@@ -144,7 +144,7 @@ class Compositional:
         fits = [self.is_replay(one, folded=n < len(state.met)) for n, one in enumerate(state.memory)]
         return None if len(state.memory) == explored and all(fits) else "memory"
 
-    def is_replay(self, replay: Replay, *, folded: bool) -> bool:
+    def is_replay(self, replay: AnyReplay, *, folded: bool) -> bool:
         """Whether a replay can be of this agent, of a task that has been folded in or not."""
         learner, envs, (rows, *width) = self.consolidator(self.layout(1)), self.ppo.config.envs, replay.rows.shape
         taught = (replay.times, envs, learner.taught) if learner.taught else (0, 0, 0)

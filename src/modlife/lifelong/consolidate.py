@@ -7,7 +7,7 @@ import jax
 
 from modlife.domains.env import PRNGKey
 from modlife.learners.offline import Consolidator
-from modlife.learners.replay import Replay
+from modlife.learners.replay import AnyReplay, Replay
 from modlife.learners.replay_table import Layout, Lesson, Pattern, room_for
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.evaluation import Judge
@@ -79,7 +79,7 @@ class Consolidate:
                 own, looked = self.spared(state, own, looked)
             reports = (looked,)
         bank = state.params.place(structure, own)
-        kept = learner.kept(state.memory[-1], own, key=self.key)
+        kept = learner.kept(state.memory[-1].read(), own, key=self.key)
         if learner.limits.rounds:
             mark = self.retention(learner).mark(bank, whole(structure, kept), self.task, key=self.key)
             kept = replace(kept, measured=mark.numbers)
@@ -117,7 +117,7 @@ def sharing(structures: Sequence[Structure]) -> list[int]:
     return [n for n, pattern in enumerate(patterns_of(structures)) if any(pattern)]
 
 
-def lessons_of(structures: Sequence[Structure], memory: Sequence[Replay]) -> list[Lesson]:
+def lessons_of(structures: Sequence[Structure], memory: Sequence[AnyReplay]) -> list[Lesson]:
     """The tasks that share a module with the last one, itself included; and which of theirs are shared."""
     together = zip(structures, patterns_of(structures), memory, strict=True)
     return [Lesson(*one) for one in together if any(one[1])]

@@ -5,7 +5,7 @@ agent that starts afresh with each: the loop is the same. Learning can take long
 yields a `Moment` after each, and the caller may log, stop, or save in between.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -48,8 +48,12 @@ def live(
     key: PRNGKey,
     start: Moment | None = None,
     panel: int | None = None,
+    put_away: Callable[[AgentState], AgentState] = lambda state: state,
 ) -> Iterator[Moment]:
-    """One life from its first moment, or the rest of one: learns stages in turn, evaluates tasks met after each."""
+    """One life from its first moment, or the rest of one: learns stages in turn, evaluates tasks met after each.
+
+    What is not needed soon may be put away after each stage.
+    """
     key_init, key_life = jax.random.split(key)
     now = start or Moment(0, agent.init(key=key_init))
     yield now
@@ -60,6 +64,7 @@ def live(
             state = step.state
             yield Moment(number, state, step.reports, number, step.phase, step.done, step.length)
         seen = evaluate_agent(agent, state, panel_of(state.met, panel), episodes=episodes, key=key_evaluate)
+        state = put_away(state)
         yield Moment(number + 1, state, (Evaluated("seen", seen),), number, "evaluation", 1, 1)
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from modlife.domains.env import PRNGKey
 from modlife.learners.offline import Consolidator, Limits
-from modlife.learners.replay import Replay
+from modlife.learners.replay import AnyReplay
 from modlife.learners.replay_table import Lesson
 from modlife.lifelong.evaluation import Evaluation, Judge
 from modlife.policies.bank import Bank
@@ -37,7 +37,7 @@ class Mark:
     """Of the mean return."""
 
     @staticmethod
-    def of(replay: Replay) -> "Mark":
+    def of(replay: AnyReplay) -> "Mark":
         """What stands in a task's replay."""
         return Mark(*map(float, replay.measured))
 

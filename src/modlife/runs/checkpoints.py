@@ -10,14 +10,16 @@ against its checksum, reads arrays of the expected names, shapes and types, and 
 
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from modlife.errors import InputError, ReadError
-from modlife.learners.replay import NOTHING, UNKNOWN, Replay
+from modlife.learners.replay import NOTHING, UNKNOWN, AnyReplay, Replay, Shelved
 from modlife.lifelong.agent import Facts
 from modlife.runs.codec import from_json, to_json
 from modlife.runs.durable import ASIDE, Disk, clear, read_regular, reading, replace_file, save_error, sha256
@@ -26,7 +28,11 @@ from modlife.runs.sealed import File, sealed, unsealed
 FORMAT = 3
 """Version of a checkpoint's layout. Formats 1 and 2 were never released."""
 KEEP = 2
-"""The newest checkpoints that are kept, besides one per stage."""
+"""The newest checkpoints that are kept, besides those at the end of stages."""
+STAGES = 128
+"""Stages, about, at whose end checkpoints are kept; in longer lives every second one is, or every fourth, ..."""
+IN_MEMORY, AT_HAND = 1 << 26, 8
+"""Bytes of replay that stay in memory, the newest; and how many replays that were read from files last."""
 NUMBER = re.compile("[0-9]{8}")
 MOST = 10**7
 """More checkpoints than a life can have made."""
@@ -73,8 +79,9 @@ class Checkpoints:
 
     def __init__(self, run: Path, disk: Disk):
         self.folder, self.replay, self.disk = run / "checkpoints", run / "replay", disk
-        self.known: dict[tuple[int, ...], tuple[Replay, File]] = {}
+        self.known: dict[tuple[int, ...], tuple[AnyReplay, File]] = {}
         """Replay that stands in a file, by the identity of its arrays."""
+        self.replay_of = lru_cache(maxsize=AT_HAND)(self.read_replay)
         self.looked: dict[int, Look] = {}
         """What was found in checkpoints, by their numbers."""
 
@@ -93,17 +100,12 @@ class Checkpoints:
         """Where a checkpoint is."""
         return self.folder / f"{number:08d}"
 
-    def save(self, tree: Any, memory: tuple[Replay, ...], description: Description) -> int:
+    def save(self, tree: Any, memory: tuple[AnyReplay, ...], description: Description) -> int:
         """Writes a checkpoint, verifies it, and removes those no longer needed; returns its number."""
         from safetensors.numpy import save
 
         number = max(self.numbers(), default=-1) + 1
-        try:
-            for folder in (self.folder, self.replay):
-                if not folder.exists():
-                    self.disk.make(folder)
-        except OSError as error:
-            raise save_error(self.folder, error) from error
+        self.make_folders()
         replay = tuple(self.keep(one) for one in memory)
         self.known = {arrays_of(one): self.known[arrays_of(one)] for one in memory}
         state = save(named_arrays(tree))
@@ -122,12 +124,22 @@ class Checkpoints:
         self.prune(number)
         return number
 
-    def keep(self, replay: Replay) -> File:
+    def make_folders(self) -> None:
+        """Makes the directories, unless they are there."""
+        try:
+            for folder in (self.folder, self.replay):
+                if not folder.exists():
+                    self.disk.make(folder)
+        except OSError as error:
+            raise save_error(self.folder, error) from error
+
+    def keep(self, replay: AnyReplay) -> File:
         """Writes the replay of a task, unless it is there."""
         from safetensors.numpy import save
 
         if arrays_of(replay) in self.known:
             return self.known[arrays_of(replay)][1]
+        assert isinstance(replay, Replay)
         more = {name: part for name in MORE if (part := getattr(replay, name)).size}
         data = save({"rows": replay.rows, "times": np.array([replay.times]), **more})
         file = File.of(data)
@@ -137,19 +149,39 @@ class Checkpoints:
         self.known[arrays_of(replay)] = (replay, file)
         return file
 
+    def put_away(self, memory: tuple[AnyReplay, ...]) -> tuple[AnyReplay, ...]:
+        """The same replay; what is too much for memory, the oldest first, stands in files and is read when needed."""
+        return self.within_memory(reversed(memory))
+
+    def within_memory(self, newest_first: Iterable[AnyReplay]) -> tuple[AnyReplay, ...]:
+        """Replay, oldest first, of which only the newest is in memory."""
+        kept, room = list[AnyReplay](), IN_MEMORY
+        for one in newest_first:
+            room -= one.size if isinstance(one, Replay) else 0
+            kept.append(self.shelved(one) if isinstance(one, Replay) and room < 0 and kept else one)
+        return tuple(reversed(kept))
+
+    def shelved(self, replay: Replay) -> Shelved:
+        """The replay, to be read from its file when it is needed."""
+        self.make_folders()
+        file = self.keep(replay)
+        shelved = Shelved(partial(self.replay_of, file), replay.times, replay.measured)
+        del self.known[arrays_of(replay)]
+        self.known[arrays_of(shelved)] = (shelved, file)
+        return shelved
+
     def replay_path(self, file: File) -> Path:
         """Where a replay file is."""
         return self.replay / f"{file.sha256}.safetensors"
 
     def prune(self, newest: int) -> None:
-        """Removes all but the last few and those at the end of a stage, and replay that only those removed need."""
+        """Removes all but the last few and those at the end of stages, and replay that only those removed need."""
         numbers = [number for number in self.numbers() if number <= newest]
-        for number in [number for number in numbers[:-KEEP] if not self.ended_stage(number)]:
-            self.discard(number)
-
-    def ended_stage(self, number: int) -> bool:
-        """Whether a checkpoint was taken at the end of a stage, or may have been."""
-        return self.look(number).ended
+        every = 1 << (self.look(newest).stage // STAGES).bit_length()
+        for number in numbers[:-KEEP]:
+            look = self.look(number)
+            if not look.ended or look.stage % every:
+                self.discard(number)
 
     def look(self, number: int) -> "Look":
         """What matters for keeping a checkpoint; only what is damaged is of no use."""
@@ -214,12 +246,18 @@ class Checkpoints:
         index, state = self.verify(folder)
         return Saved(folder, index, loaded(folder / STATE, state))
 
-    def memory(self, index: Index) -> tuple[Replay, ...]:
-        """The replay of each task, every byte checked."""
-        return tuple(self.replay_of(file) for file in index.replay)
+    def memory(self, index: Index) -> tuple[AnyReplay, ...]:
+        """The replay of each task, every byte checked; what is too much for memory stays in its file."""
+        return self.within_memory(self.reread(file) for file in reversed(index.replay))
 
-    def replay_of(self, file: File) -> Replay:
-        """The replay of a task from its file."""
+    def reread(self, file: File) -> Replay:
+        """The replay of a task, known to stand in its file."""
+        replay = self.read_replay(file)
+        self.known[arrays_of(replay)] = (replay, file)
+        return replay
+
+    def read_replay(self, file: File) -> Replay:
+        """The replay of a task from its file, every byte checked."""
         path = self.replay_path(file)
         arrays = loaded(path, checked_bytes(path, file))
         rows, times = arrays.get("rows"), arrays.get("times")
@@ -228,9 +266,7 @@ class Checkpoints:
         more = {name: usual if (found := arrays.get(name)) is None else found for name, usual in MORE.items()}
         if any((more[name].ndim, more[name].dtype) != (usual.ndim, usual.dtype) for name, usual in MORE.items()):
             raise InputError(f"'{path}' holds no replay: {', '.join(MORE)} are of other kinds.")
-        replay = Replay(rows, int(times[0]), **more)
-        self.known[arrays_of(replay)] = (replay, file)
-        return replay
+        return Replay(rows, int(times[0]), **more)
 
 
 @dataclass(frozen=True)
@@ -238,7 +274,9 @@ class Look:
     """What matters for keeping a checkpoint and the replay that it needs."""
 
     ended: bool
-    """Whether it was taken at the end of a stage."""
+    """Whether it was taken at the end of a stage, or may have been."""
+    stage: int = 0
+    """How many stages had ended."""
     replay: tuple[str, ...] = ()
     """The names of its replay files."""
     is_known: bool = True
@@ -254,8 +292,10 @@ class Saved:
     arrays: dict[str, np.ndarray]
 
 
-def arrays_of(replay: Replay) -> tuple[int, ...]:
-    """The identity of its arrays, which never change."""
+def arrays_of(replay: AnyReplay) -> tuple[int, ...]:
+    """The identity of its arrays, which never change; or of what reads them."""
+    if isinstance(replay, Shelved):
+        return (id(replay),)
     return id(replay.rows), id(replay.taught), id(replay.measured)
 
 
@@ -269,7 +309,7 @@ def look_at(folder: Path) -> Look:
     except InputError:
         return Look(ended=False, is_known=False)
     names = [one.sha256 for one in index.replay if CHECKSUM.fullmatch(one.sha256)]
-    return Look(index.description.ended, tuple(map(sys.intern, names)))
+    return Look(index.description.ended, index.description.stage, tuple(map(sys.intern, names)))
 
 
 def no_link(folder: Path) -> None:

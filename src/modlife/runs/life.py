@@ -4,7 +4,7 @@ import contextlib
 import time
 import warnings
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from modlife.lifelong.reports import evaluation_record
 from modlife.memory import check_memory
 from modlife.metrics import stages_of, summarise
 from modlife.pauses import pause, stopped_by
-from modlife.runs.checkpoints import Description
+from modlife.runs.checkpoints import IN_MEMORY, Description
 from modlife.runs.clock import Clock, rounded
 from modlife.runs.config import LifeConfig, build
 from modlife.runs.interrupts import Interrupts, Stopped
@@ -29,6 +29,8 @@ from modlife.runs.store import RunWriter
 
 FINAL = 10
 """The evaluation at the end has this many times the episodes of those on the way."""
+MOST_WRONG = 64
+"""Tasks, at most, that are tried with wrong modules."""
 
 
 class Watch(Protocol):
@@ -89,7 +91,13 @@ class Life:
         """Lives on, writes what happens, saves from time to time, and stops when asked to; or when nobody listens."""
         config = self.config
         life = live(
-            self.agent, self.curriculum, episodes=config.episodes, key=self.key_life, start=start, panel=config.panel
+            self.agent,
+            self.curriculum,
+            episodes=config.episodes,
+            key=self.key_life,
+            start=start,
+            panel=config.panel,
+            put_away=self.put_away,
         )
         now = next(life)
         if start is None or self.fell_back:  # what newer checkpoints know of the metrics is not there any more
@@ -117,6 +125,10 @@ class Life:
         with stopped_by(interrupts.check):
             pause()  # it may have been asked before anything was compiled
             return next(life, None)
+
+    def put_away(self, state: AgentState) -> AgentState:
+        """The state with old replay in files, as far as it is too much for memory."""
+        return replace(state, memory=self.writer.checkpoints.put_away(state.memory))
 
     def announce(self) -> None:
         """Writes what is to be learnt, unless it is written."""
@@ -228,8 +240,12 @@ def check_room(config: LifeConfig, agent: Agent) -> None:
         check_memory(row * ppo.batch * together, "What an update collects", way_out=out)
     offline, tasks, whole = getattr(config.settings, "offline", None), len(config.chosen), min(kept, config.steps)
     old, at_once = (getattr(offline, name, None) for name in ("old_rows", "tasks"))  # where these are bounded
+    shelf, table = (
+        min(IN_MEMORY, row * min(whole, old or whole) * (tasks - 1)),
+        row * whole * min(tasks, at_once or tasks),
+    )
     check_memory(
-        row * whole + row * min(whole, old or whole) * (tasks - 1) + row * whole * min(tasks, at_once or tasks),
+        row * whole + shelf + table,
         f"Replay of {len(config.chosen)} tasks",
         way_out=f"Give a smaller --replay-size (now {kept}), or fewer --tasks.",
     )
@@ -272,10 +288,11 @@ def has_policy(agent: Agent, state: AgentState, task: Any) -> bool:
 
 
 def wrong_modules(agent: Agent, state: AgentState, *, episodes: int, key: jax.Array) -> dict[str, float]:
-    """For each factor, the mean return when its module is replaced by each wrong one, over the tasks learnt."""
+    """For each factor, the mean return when its module is replaced by each wrong one, over (some) tasks learnt."""
     judge, means = Judge(agent.env, agent.network, agent.acting, episodes), {}
+    some = state.met[:: -(-len(state.met) // MOST_WRONG) or 1]
     for number, factor in enumerate(agent.env.graph.factors):
-        pairs = [(task, policy) for task in state.met for policy in agent.wrong_policies(state, task, number)]
+        pairs = [(task, policy) for task in some for policy in agent.wrong_policies(state, task, number)]
         if pairs:
             tasks, policies = zip(*pairs, strict=True)
             result = judge.evaluate(tasks, policies, key=jax.random.fold_in(key, number))
