@@ -34,6 +34,7 @@ SMALL = {
     "ppo": {"envs": 4, "length": 32, "minibatch": 64},
     "offline": {"epochs": 3, "batch": 64, "target_period": 3},
     "search": {"episodes": 1},
+    "ewc": {"samples": 128},
     "modules": 2,
     "replay_size": 256,
 }

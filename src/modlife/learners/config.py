@@ -72,6 +72,24 @@ class PPOConfig:
 
 
 @dataclass(frozen=True)
+class EWCConfig:
+    """Online elastic weight consolidation; the defaults are the paper's."""
+
+    strength: float = 10_000.0
+    """Lambda: weight of the penalty. It depends on how information is counted: here its mean over states."""
+    decay: float = 1.0
+    """Gamma: what is left of the information of earlier tasks when a new one's is added."""
+    samples: int = 4096
+    """States from the end of a task by which its information is estimated."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_between(self, 0, 1e12, "strength")
+        check_range("decay", self.decay, 0, 1)
+        check_between(self, 1, MOST, "samples")
+
+
+@dataclass(frozen=True)
 class BCQConfig:
     """Batch-constrained Q-learning; the defaults are the paper's, and the released code's where it is silent."""
 

@@ -35,6 +35,15 @@ class Batch(eqx.Module):
     target: Float[Array, "*n"]
 
 
+class Anchor(eqx.Module):
+    """Where parameters are drawn back to: the loss gains ½ Σᵢ wᵢ (θᵢ - θ*ᵢ)²."""
+
+    params: Pytree
+    weights: Pytree
+    norms: Float[Array, "2"]
+    """Of the gradient of the loss without this, and of this: means over the gradient steps of the last epoch."""
+
+
 class LearnerState(eqx.Module):
     """A learner between two updates."""
 
@@ -45,9 +54,10 @@ class LearnerState(eqx.Module):
     structures: Int[Array, "N F"]
     """Which policy of the network each task uses."""
     updates: Int[Array, ""]
+    anchor: Anchor | None = None
 
 
-STATE = specs_of(LearnerState, params=ALL, opt_state=ALL, actors=SECOND, structures=ALL, updates=ALL)
+STATE = specs_of(LearnerState, params=ALL, opt_state=ALL, actors=SECOND, structures=ALL, updates=ALL, anchor=ALL)
 """How a learner lies on devices: environments in shares, all else everywhere."""
 
 
@@ -99,12 +109,18 @@ class PPO:
 
     @partial(jax.jit, static_argnums=0)
     def init(
-        self, params: Pytree, tasks: Int[Array, "N F"], structures: Int[Array, "N F"], *, key: PRNGKey
+        self,
+        params: Pytree,
+        tasks: Int[Array, "N F"],
+        structures: Int[Array, "N F"],
+        anchor: Anchor | None = None,
+        *,
+        key: PRNGKey,
     ) -> LearnerState:
         """A learner with these parameters, at the start of these tasks."""
         begin = partial(rollout.start, self.env, count=self.config.envs)
         actors = jax.vmap(lambda task, key: begin(task, key=key))(tasks, jax.random.split(key, len(tasks)))
-        return LearnerState(params, self.optimiser.init(params), actors, structures, jnp.int32(0))
+        return LearnerState(params, self.optimiser.init(params), actors, structures, jnp.int32(0), anchor)
 
     def update(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Experience, Progress]:
         """Collects from every task, then learns from it; also returns what happened, axes [task, time, env, ...]."""
@@ -174,12 +190,17 @@ class PPO:
 
         def step(carry: tuple[Pytree, Pytree], index: Int[Array, "N B"]):
             params, opt_state = carry
-            gradient = self.gradient(params, state.structures, batch, index)
+            gradient, norms = self.gradient(params, state.structures, batch, index), None
+            if state.anchor is not None:
+                pull = pull_of(state.anchor, params)
+                norms = jnp.stack([jnp.linalg.norm(ravel_pytree(one)[0]) for one in (gradient, pull)])
+                gradient = jax.tree.map(jnp.add, gradient, pull)
             change, opt_state = self.optimiser.update(gradient, opt_state, params)
-            return (optax.apply_updates(params, change), opt_state), None
+            return (optax.apply_updates(params, change), opt_state), norms
 
-        (params, opt_state), _ = jax.lax.scan(step, (state.params, state.opt_state), pieces)
-        return eqx.tree_at(lambda s: (s.params, s.opt_state), state, (params, opt_state))
+        (params, opt_state), norms = jax.lax.scan(step, (state.params, state.opt_state), pieces)
+        state = eqx.tree_at(lambda s: (s.params, s.opt_state), state, (params, opt_state))
+        return state if norms is None else eqx.tree_at(lambda s: s.anchor.norms, state, norms.mean(axis=0))
 
     def gradient(self, params: Pytree, structures: Int[Array, "N F"], batch: Batch, index: Int[Array, "N B"]) -> Pytree:
         """The gradient of the mean over tasks of the loss on their samples; task by task, to stay in the cache."""
@@ -207,6 +228,11 @@ class PPO:
         policy = losses.surrogate(log_prob, batch.log_prob, advantage, clip=config.clip)
         value = losses.clipped_value_loss(output.value, batch.value, batch.target, clip=config.clip)
         return policy + config.value_weight * value - config.entropy_weight * says.entropy()
+
+
+def pull_of(anchor: Anchor, params: Pytree) -> Pytree:
+    """The gradient of what an anchor adds to the loss."""
+    return jax.tree.map(lambda weight, now, then: weight * (now - then), anchor.weights, params, anchor.params)
 
 
 def experience_of(data: Rollout) -> Experience:

@@ -83,6 +83,21 @@ AGENTS = Table(
         "modlife.lifelong.single_task:build",
     ),
     AgentEntry(
+        "finetune",
+        "one network goes on from task to task, and nothing protects what it has learnt",
+        "Fine-tuning",
+        "#a65628",
+        "modlife.lifelong.finetune:build",
+    ),
+    AgentEntry(
+        "ewc",
+        "online EWC: one network, drawn back in parameters that old tasks depend on",
+        "EWC",
+        "#e377c2",
+        "modlife.lifelong.ewc:build",
+        "modlife.lifelong.settings:Elastic",
+    ),
+    AgentEntry(
         "mtl",
         "multi-task learning with one module per component, the structure given",
         "MTL modular",

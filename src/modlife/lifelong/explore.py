@@ -70,7 +70,8 @@ class Explore:
             place = number - (length - self.kept_updates)
             if place >= 0:
                 kept = self.keep(kept, place, happened)
-            curve = Curve(spent + (number + 1) * self.ppo.config.batch, jax.tree.map(np.asarray, progress))
+            norms = learner.anchor and (float(learner.anchor.norms[0]), float(learner.anchor.norms[1]))
+            curve = Curve(spent + (number + 1) * self.ppo.config.batch, jax.tree.map(np.asarray, progress), norms)
             yield number + 1, Exploring(learner, kept), (curve,)
 
     def keep(self, kept: Kept, place: int, happened: Experience) -> Kept:

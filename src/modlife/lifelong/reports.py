@@ -29,6 +29,8 @@ class Curve:
     """Environment steps per task in this stage so far."""
     progress: Progress
     """On the host; axis [task of the stage]."""
+    norms: tuple[float, float] | None = None
+    """Of gradients of the loss, and of what draws parameters back beside it, where anything does."""
 
     @property
     def mean_return(self) -> float:
@@ -43,13 +45,14 @@ class Curve:
     def record(self) -> dict[str, Any]:
         """A point of the learning curve."""
         progress = self.progress
-        return {
+        record = {
             "kind": "curve",
             "steps": self.steps,
             "return": rounded(progress.episode_return),
             "success": rounded(progress.success),
             "entropy": rounded(progress.entropy),
         }
+        return {**record, "norms": [float(f"{norm:.4g}") for norm in self.norms]} if self.norms else record
 
 
 @dataclass(frozen=True)

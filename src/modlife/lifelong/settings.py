@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from modlife.checks import check_between, check_fields
 from modlife.domains.graph import ProblemGraph
 from modlife.errors import InputError
-from modlife.learners.config import BCQConfig, PPOConfig
+from modlife.learners.config import BCQConfig, EWCConfig, PPOConfig
 from modlife.registry import Table
 
 LARGEST_REPLAY = 2**24
@@ -174,6 +174,14 @@ class Online(Settings):
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+@dataclass(frozen=True)
+class Elastic(Online):
+    """Settings of EWC."""
+
+    ewc: EWCConfig = field(default_factory=EWCConfig)
+    """How the network is held back."""
 
 
 @dataclass(frozen=True)

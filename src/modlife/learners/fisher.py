@@ -1,0 +1,79 @@
+"""How much a policy depends on each of its parameters: the diagonal of the Fisher information.
+
+    Fᵢ = E_s E_{a ~ π(·|s)} (∂ log π(a|s) / ∂θᵢ)²
+
+The mean over states of squares of each sample's own gradient (the square of a mean gradient would be near zero), and
+the exact expectation over actions: with few actions a sum over them; with a Gaussian of fixed spread
+Σⱼ (∂μⱼ/∂θᵢ)² / σⱼ². What only the critic uses gets zero.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, UInt32
+
+from modlife.domains.env import Environment
+from modlife.learners.replay import Packing, Replay
+from modlife.pauses import pause
+from modlife.policies.distributions import Categorical, Distribution
+from modlife.policies.modular import Network
+from modlife.types import Pytree
+
+AT_ONCE = 16
+"""Samples whose gradients are in memory at once."""
+CALL = 512
+"""Samples in one compiled call."""
+
+
+def fisher(env: Environment, network: Network, params: Pytree, structure: Int[Array, " F"], replay: Replay) -> Pytree:
+    """The information of a task's policy, over all states of a replay."""
+    rows = replay.rows[: replay.times].reshape(-1, replay.rows.shape[-1])
+    padded = np.resize(rows, (-(-len(rows) // CALL) * CALL, rows.shape[1]))
+    counts = (np.arange(len(padded)) < len(rows)).astype(np.float32) / len(rows)
+    total = jax.tree.map(jnp.zeros_like, params)
+    for start in range(0, len(padded), CALL):
+        here = slice(start, start + CALL)
+        found = some(env, network, params, structure, padded[here], counts[here])
+        total = jax.block_until_ready(jax.tree.map(jnp.add, total, found))
+        pause()
+    return total
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def some(
+    env: Environment,
+    network: Network,
+    params: Pytree,
+    structure: Int[Array, " F"],
+    rows: UInt32[Array, "B W"],
+    counts: Float[Array, " B"],
+) -> Pytree:
+    """The weighted sum over some samples."""
+    packing = Packing.of(env)
+
+    def says(params: Pytree, row: UInt32[Array, " W"]) -> Distribution:
+        return network(network.pick(params, structure), env.parts(packing.unpack(row[None]).observation)).distribution
+
+    def one(row: UInt32[Array, " W"], count: Float[Array, ""]) -> Pytree:
+        roots = jnp.sqrt(count * weights_of(says(params, row)))
+        jacobian = jax.jacrev(lambda params: roots * numbers_of(says(params, row)))(params)
+        return jax.tree.map(lambda part: (part**2).sum(axis=0), jacobian)
+
+    def add(total: Pytree, piece: tuple[Array, Array]) -> tuple[Pytree, None]:
+        found = jax.vmap(one)(*piece)
+        return jax.tree.map(lambda sums, more: sums + more.sum(axis=0), total, found), None
+
+    pieces = rows.reshape(-1, AT_ONCE, rows.shape[1]), counts.reshape(-1, AT_ONCE)
+    return jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), pieces)[0]
+
+
+def numbers_of(says: Distribution) -> Float[Array, " K"]:
+    """What is differentiated, of a single sample."""
+    return (says.log_probs if isinstance(says, Categorical) else says.mean)[:, 0]
+
+
+def weights_of(says: Distribution) -> Float[Array, " K"]:
+    """How much the square of each of these derivatives counts."""
+    return jnp.exp(says.log_probs[:, 0]) if isinstance(says, Categorical) else jnp.exp(-2 * says.log_std)

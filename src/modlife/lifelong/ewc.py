@@ -1,0 +1,75 @@
+"""Online elastic weight consolidation: parameters that old tasks depend on are drawn back to where they were.
+
+    L = L_PPO + λ/2 Σᵢ Fᵢ (θᵢ - θ*ᵢ)²,   after each task   F <- decay F + F_new,   θ* <- θ
+
+Kirkpatrick et al. 2017; one anchor and one F for all tasks as in Schwarz et al. 2018. F_new: `learners.fisher`.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from modlife.domains.env import PRNGKey
+from modlife.learners.config import EWCConfig
+from modlife.learners.fisher import fisher
+from modlife.learners.ppo import PPO, Anchor, LearnerState
+from modlife.lifelong.agent import AgentState
+from modlife.lifelong.agents import Plan
+from modlife.lifelong.explore import Explore, Exploring
+from modlife.lifelong.finetune import OneNetwork, network_of
+from modlife.policies.bank import Chain
+from modlife.types import Task
+
+
+class Elastic(eqx.Module):
+    """A network, and what holds it back."""
+
+    now: Chain
+    anchor: Chain
+    importance: Chain
+    """F; zero before the first task has been learnt."""
+
+
+@dataclass(frozen=True)
+class EWC(OneNetwork):
+    """One network that is held back where old tasks need it."""
+
+    config: EWCConfig = field(default_factory=EWCConfig)
+
+    def init(self, *, key: PRNGKey) -> AgentState:
+        """A fresh network that nothing holds back."""
+        fresh = self.network.init(key=key)
+        return AgentState(Elastic(fresh, fresh, jax.tree.map(jnp.zeros_like, fresh)))
+
+    def parameters(self, state: AgentState) -> Chain:
+        """Those of the network."""
+        return state.params.now
+
+    def begin(self, state: AgentState, task: Task, *, key: PRNGKey) -> LearnerState:
+        """PPO with the pull of what is known."""
+        known, indices = state.params, self.indices(task)
+        weights = jax.tree.map(lambda part: self.config.strength * part, known.importance)
+        return self.ppo.init(known.now, indices, indices, Anchor(known.anchor, weights, jnp.zeros(2)), key=key)
+
+    def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> AgentState:
+        """The network as it is, with what the new task needs of it; from states of the task's last steps."""
+        now, structure = work.learner.params, work.learner.structures[0]
+        replay = explore.replay(work, explore.length(state))
+        new = fisher(self.env, self.network, now, structure, replay)
+        decay = self.config.decay
+        importance = jax.tree.map(lambda old, more: decay * old + more, state.params.importance, new)
+        return replace(state, params=Elastic(now, now, importance))
+
+    @property
+    def times(self) -> int:
+        """As many as the information is estimated from."""
+        return -(-min(self.config.samples, self.steps) // self.ppo.config.envs)
+
+
+def build(plan: Plan) -> EWC:
+    """Online EWC."""
+    network = network_of(plan)
+    ppo = PPO(plan.env, network, plan.settings.ppo, plan.devices)
+    return EWC(plan.env, network, ppo, plan.steps, episodes=plan.episodes, config=plan.settings.ewc)

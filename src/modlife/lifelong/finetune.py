@@ -1,0 +1,126 @@
+"""Fine-tuning: one network goes on from task to task, and nothing protects what it has learnt. The floor.
+
+Also what all agents with one network share: it is told the task's components, so it has a policy for every task.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from modlife.domains.env import PRNGKey
+from modlife.learners.ppo import PPO, LearnerState
+from modlife.lifelong.agent import AgentState, Phase, Reports
+from modlife.lifelong.agents import Plan
+from modlife.lifelong.evaluation import Judge
+from modlife.lifelong.explore import Explore, Exploring
+from modlife.lifelong.reports import Evaluated
+from modlife.lifelong.single_task import OnlineAgent
+from modlife.policies.bank import Chain
+from modlife.policies.modular import Monolithic
+from modlife.types import Pytree, Task
+
+
+@dataclass(frozen=True)
+class OneNetwork(OnlineAgent):
+    """An agent with one network for all tasks."""
+
+    network: Monolithic
+    episodes: int = 1
+    """Episodes of its evaluations of a task before and after the online phase."""
+
+    def grow(self, state: AgentState, *, key: PRNGKey) -> AgentState:
+        """Nothing in it depends on how many tasks there will be."""
+        return state
+
+    def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
+        """Try the task, then learn it by PPO from what the network knows."""
+        (task,) = tasks
+        key_zero_shot, key_start, key_learn, key_evaluate = jax.random.split(key, 4)
+
+        def start(state: AgentState) -> LearnerState:
+            return self.begin(state, task, key=key_start)
+
+        def finish(state: AgentState, work: Exploring) -> tuple[AgentState, Reports]:
+            after = self.learnt(state, explore, work)
+            alone = self.judge.evaluate([task], [self.policy(after, task)], key=key_evaluate)
+            return after, (Evaluated("online", alone),)
+
+        explore = Explore(self.ppo, self.steps, start, finish, key_learn, self.times)
+        return ZeroShot(task, self, key_zero_shot), explore
+
+    def begin(self, state: AgentState, task: Task, *, key: PRNGKey) -> LearnerState:
+        """The learner of a task."""
+        indices = self.indices(task)
+        return self.ppo.init(self.parameters(state), indices, indices, key=key)
+
+    def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> AgentState:
+        """What is known after the online phase."""
+        return replace(state, params=work.learner.params)
+
+    @property
+    def times(self) -> int:
+        """Time steps that are kept of the online phase for what comes after it."""
+        return 0
+
+    @property
+    def judge(self) -> Judge:
+        """Evaluates as PPO acts."""
+        return Judge(self.env, self.network, self.acting, self.episodes)
+
+    def indices(self, task: Task) -> Any:
+        """A single task, as PPO wants it."""
+        return jnp.array([self.env.graph.indices(task)])
+
+    def parameters(self, state: AgentState) -> Chain:
+        """The network's parameters."""
+        return state.params
+
+    def policy(self, state: AgentState, task: Task) -> Pytree | None:
+        """The network, told the task's components; also of tasks that were never seen."""
+        return self.network.pick(self.parameters(state), jnp.array(self.env.graph.indices(task)))
+
+    def wrong_policies(self, state: AgentState, task: Task, factor: int) -> Sequence[Pytree]:
+        """It has no modules."""
+        return ()
+
+
+@dataclass(frozen=True)
+class ZeroShot:
+    """The task is tried before anything is learnt of it."""
+
+    task: Task
+    agent: OneNetwork
+    key: PRNGKey
+    name: str = "zero-shot"
+
+    def begin(self, state: AgentState) -> Pytree:
+        """No work."""
+        return ()
+
+    def length(self, state: AgentState) -> int:
+        """No steps."""
+        return 0
+
+    def run(self, state: AgentState) -> Iterator[tuple[int, Pytree, Reports]]:
+        """Nothing."""
+        return iter(())
+
+    def end(self, state: AgentState) -> tuple[AgentState, Reports]:
+        """Tells how well it goes."""
+        tried = self.agent.judge.evaluate([self.task], [self.agent.policy(state, self.task)], key=self.key)
+        return state, (Evaluated("zero-shot", tried),)
+
+
+def network_of(plan: Plan) -> Monolithic:
+    """STL's architecture, told the task's components."""
+    return Monolithic(plan.env.graph, 1, plan.modules, max(16, sum(plan.env.graph.shape)))
+
+
+def build(plan: Plan) -> OneNetwork:
+    """Nothing protects what was learnt."""
+    network = network_of(plan)
+    ppo = PPO(plan.env, network, plan.settings.ppo, plan.devices)
+    return OneNetwork(plan.env, network, ppo, plan.steps, episodes=plan.episodes)

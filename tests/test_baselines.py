@@ -1,0 +1,261 @@
+"""Agents that the lifelong agent is compared with: what they learn, what they keep, and what they forget."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float, Int
+from probes import Probe, SeenReward, TwoHeads
+
+from modlife.domains import env
+from modlife.domains.curricula import lifelong
+from modlife.domains.env import Outcome, PRNGKey
+from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
+from modlife.domains.grid2d.environment import Grid2D
+from modlife.domains.grid2d.world import World
+from modlife.learners import fisher as information
+from modlife.learners.config import EWCConfig, PPOConfig
+from modlife.learners.fisher import fisher
+from modlife.learners.ppo import PPO, Anchor, pull_of
+from modlife.learners.replay import Packing, Replay, Transition
+from modlife.lifelong.agent import AgentState
+from modlife.lifelong.ewc import EWC, Elastic
+from modlife.lifelong.finetune import OneNetwork
+from modlife.lifelong.loop import Moment, evaluate_agent, live
+from modlife.policies.bank import parameter_count
+from modlife.policies.conv_modules import ConvModules
+from modlife.policies.dense_modules import DenseModules
+from modlife.policies.modular import GaussianOutput, Monolithic, Output, dense
+from modlife.types import Task
+
+pytestmark = pytest.mark.usefixtures("optax_promotes")
+
+KEY = jax.random.key(0)
+
+
+# Information
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A network whose parameters are its policy."""
+
+    def init(self, *, key: PRNGKey) -> Any:
+        raise NotImplementedError
+
+    def pick(self, params: Any, structure: Int[Array, " F"]) -> Any:
+        return params
+
+
+@dataclass(frozen=True)
+class TwoStates(Whole):
+    """A table of logits for a negative and a positive number, and a critic that is a number."""
+
+    def __call__(self, policy: Any, parts: Mapping[str, env.Part]) -> Output:
+        logits, value = policy
+        positive = (dense(parts["number"])[0] > 0).astype(jnp.int32)
+        return Output(logits[positive].T, jnp.broadcast_to(value, (1, positive.shape[0])))
+
+
+@dataclass(frozen=True)
+class Line(Whole):
+    """Two real-valued actions around multiples of the number that is seen."""
+
+    log_std: tuple[float, float] = (-0.5, 0.25)
+
+    def __call__(self, policy: Float[Array, "2 1"], parts: Mapping[str, env.Part]) -> GaussianOutput:
+        number = dense(parts["number"])
+        return GaussianOutput(policy @ number, jnp.array(self.log_std), number[0])
+
+
+def replay_of(probe: Probe, numbers: list[float]) -> Replay:
+    """Replay of one environment that has seen these numbers."""
+    seen, no = jnp.array([[*numbers, 0.0]]).T, jnp.zeros((len(numbers) + 1, 1), bool)
+    rows = Packing.of(probe).pack(Transition(seen, no.astype(jnp.uint8), no.astype(jnp.float32), no, no))
+    return Replay(np.asarray(rows), len(numbers))
+
+
+LOGITS = jnp.array([[0.3, -1.0, 0.5], [2.0, 0.0, -0.2]])
+ZERO = jnp.zeros(1, jnp.int32)
+
+
+def test_information_of_a_softmax_is_the_closed_form():
+    """Of logit k in state s: p(s) π(k|s) (1 - π(k|s)); not the square of a mean gradient, which would vanish."""
+    probe, numbers = SeenReward(), [-1.0, 1.0, 1.0, 1.0]
+    found, critic = fisher(probe, TwoStates(), (LOGITS, jnp.float32(3)), ZERO, replay_of(probe, numbers))
+    chances = np.asarray(jax.nn.softmax(LOGITS))
+    np.testing.assert_allclose(found, np.array([[0.25], [0.75]]) * chances * (1 - chances), rtol=1e-5)
+    assert float(critic) == 0
+
+
+def test_information_of_a_line_is_the_closed_form():
+    """Of the slope of action j: E x² / σⱼ²."""
+    probe, numbers = SeenReward(), [-1.0, 0.5, 2.0]
+    found = fisher(probe, Line(), jnp.array([[0.2], [-3.0]]), ZERO, replay_of(probe, numbers))
+    np.testing.assert_allclose(found[:, 0], 1.75 / np.exp(2 * np.array([-0.5, 0.25])), rtol=1e-5)
+
+
+def test_information_does_not_depend_on_how_samples_are_grouped(monkeypatch: pytest.MonkeyPatch):
+    probe, params = SeenReward(), (LOGITS, jnp.float32(3))
+    numbers = np.random.default_rng(0).choice([-1.0, 1.0], 21).tolist()
+    once = fisher(probe, TwoStates(), params, ZERO, replay_of(probe, numbers))
+    often = fisher(probe, TwoStates(), params, ZERO, replay_of(probe, numbers * 30))
+    monkeypatch.setattr(information, "CALL", 32)
+    pieces = fisher(probe, TwoStates(), params, ZERO, replay_of(probe, numbers * 3))
+    for other in (often, pieces):
+        np.testing.assert_allclose(other[0], once[0], rtol=1e-4)
+
+
+def test_what_only_the_critic_uses_has_no_information():
+    grid = Grid2D(World())
+    network = Monolithic(grid.graph, 1, ConvModules(), 16)
+    params, task = network.init(key=KEY), jnp.array([1, 2, 3])
+    ppo = PPO(grid, network, PPOConfig(envs=4, length=8, minibatch=32))
+    _, happened, _ = ppo.update(ppo.init(params, task[None], task[None], key=KEY), key=KEY)
+    rows = np.asarray(Packing.of(grid).pack(jax.tree.map(lambda leaf: leaf[0], happened.transitions)))
+    *early, last = fisher(grid, network, params, task, Replay(np.concatenate([rows, rows[:1]]), len(rows)))
+    assert all(not leaf.any() for leaf in jax.tree.leaves(last.critic))
+    assert all((leaf >= 0).all() and leaf.any() for leaf in jax.tree.leaves([*early, last.actor]))
+
+
+# The pull
+
+
+def test_the_pull_is_the_gradient_of_the_penalty():
+    rng = np.random.default_rng(0)
+    params, then, weights = (tuple(map(jnp.asarray, rng.random((2, 3, 4), np.float32))) for _ in range(3))
+    anchor = Anchor(then, weights, jnp.zeros(2))
+
+    def penalty(params: Any) -> Array:
+        return jnp.float32(0) + sum(
+            0.5 * (w * (a - b) ** 2).sum() for w, a, b in zip(weights, params, then, strict=True)
+        )
+
+    for found, expected in zip(pull_of(anchor, params), jax.grad(penalty)(params), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_a_pull_without_weight_changes_nothing_and_its_norms_are_told():
+    ppo = PPO(SeenReward(), TwoHeads(), PPOConfig(envs=4, length=8, minibatch=16))
+    params, zero = ppo.network.init(key=KEY), jnp.zeros((1, 1), jnp.int32)
+    none = jax.tree.map(jnp.zeros_like, params)
+    some = jax.tree.map(jnp.ones_like, params)
+    free, held, pulled = (
+        ppo.update(ppo.init(params, zero, zero, anchor, key=KEY), key=KEY)[0]
+        for anchor in (None, Anchor(none, none, jnp.zeros(2)), Anchor(none, some, jnp.zeros(2)))
+    )
+    assert all(map(np.array_equal, jax.tree.leaves(free.params), jax.tree.leaves(held.params)))
+    assert held.anchor is not None and held.anchor.norms[0] > 0 and held.anchor.norms[1] == 0
+    assert pulled.anchor is not None
+    size = float(jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(params))))
+    assert float(pulled.anchor.norms[1]) == pytest.approx(size, rel=0.05)  # weights of 1 towards 0
+
+
+# A curriculum of probes: what agents keep and forget
+
+
+class SignState(eqx.Module):
+    sign: Float[Array, ""]
+    task: Int[Array, "2"]
+    time: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class Signs:
+    """Pays for going right where the number is positive, or for the opposite, as the two components together say."""
+
+    @property
+    def graph(self) -> ProblemGraph:
+        factors = (Factor("rule", ("plain", "turned"), ("number",)), Factor("side", ("same", "other"), ("number",)))
+        return ProblemGraph("signs", factors, (Part("number", (1,)),), Discrete(("left", "right")))
+
+    @property
+    def horizon(self) -> int:
+        return 4
+
+    def reset(self, task: Int[Array, "2"], *, key: PRNGKey) -> SignState:
+        return SignState(jax.random.rademacher(key, (), jnp.float32), jnp.asarray(task, jnp.int32), jnp.int32(0))
+
+    def restart(self, state: SignState, *, key: PRNGKey) -> SignState:
+        return self.reset(state.task, key=key)
+
+    def step(self, state: SignState, action: Int[Array, ""]) -> tuple[SignState, Outcome]:
+        right = (state.sign > 0) ^ (state.task.sum() == 1)
+        reward = 0.25 * ((action == 1) == right).astype(jnp.float32)
+        after = SignState(-state.sign, state.task, state.time + 1)
+        end = after.time >= self.horizon
+        return after, Outcome(reward, end, jnp.zeros_like(end), end & (reward > 0))
+
+    def observe(self, state: SignState) -> Float[Array, ""]:
+        return state.sign
+
+    def parts(self, observations: Float[Array, " B"]) -> dict[str, env.Part]:
+        return {"number": observations[None]}
+
+
+SIGNS = Signs()
+PLAIN, TURNED = Task(("plain", "same")), Task(("turned", "same"))
+SMALL = PPOConfig(envs=8, length=16, minibatch=64, learning_rate=3e-3, discount=0.5)
+NETWORK = Monolithic(SIGNS.graph, 1, DenseModules(16), 16)
+ONLINE: dict[str, Any] = {
+    "env": SIGNS,
+    "network": NETWORK,
+    "ppo": PPO(SIGNS, NETWORK, SMALL),
+    "steps": 4096,
+    "episodes": 64,
+}
+
+
+def lived(agent: Any, *tasks: Task) -> list[Moment]:
+    """The end of each stage of a life with these tasks."""
+    moments = live(agent, lifelong("probes", tasks), episodes=64, key=KEY)
+    return [moment for moment in moments if moment.ended]
+
+
+def score(agent: Any, state: AgentState, task: Task) -> float:
+    return float(evaluate_agent(agent, state, [task], episodes=512, key=KEY).returns.mean())
+
+
+def test_fine_tuning_learns_the_new_task_and_forgets_the_old_one():
+    agent = OneNetwork(**ONLINE)
+    first, second = (moment.state for moment in lived(agent, PLAIN, TURNED))
+    assert score(agent, first, PLAIN) > 0.9 > 0.6 > score(agent, first, TURNED)
+    assert score(agent, second, TURNED) > 0.9 > 0.5 > score(agent, second, PLAIN)
+
+
+def test_elastic_weights_keep_the_old_task_if_they_are_strong_and_learn_the_new_one_if_not():
+    weak, strong = (EWC(**ONLINE, config=EWCConfig(strength=strength, samples=256)) for strength in (0.0, 1e6))
+    states = {agent: [moment.state for moment in lived(agent, PLAIN, TURNED)] for agent in (weak, strong)}
+    assert score(weak, states[weak][1], TURNED) > 0.9 > 0.5 > score(weak, states[weak][1], PLAIN)
+    assert score(strong, states[strong][1], PLAIN) > 0.9
+    moved = {agent: distance(*(one.params for one in both)) for agent, both in states.items()}
+    assert moved[strong] < 0.05 * moved[weak]
+
+
+def distance(one: Elastic, other: Elastic) -> float:
+    """How far a network moved in what mattered before."""
+    leaves = (jax.tree.leaves(part) for part in (one.importance, one.now, other.now))
+    return float(sum((weight * (a - b) ** 2).sum() for weight, a, b in zip(*leaves, strict=True))) ** 0.5
+
+
+def test_information_of_earlier_tasks_decays_and_the_anchor_moves_on():
+    agent = EWC(**{**ONLINE, "steps": 256}, config=EWCConfig(strength=0.0, decay=0.5, samples=256))
+    one, two = (moment.state.params for moment in lived(agent, PLAIN, TURNED))
+    forgetful = replace(agent, config=replace(agent.config, decay=0.0))
+    *_, alone = (moment.state.params for moment in lived(forgetful, PLAIN, TURNED))
+    for both, old, new in zip(*(jax.tree.leaves(x.importance) for x in (two, one, alone)), strict=True):
+        np.testing.assert_allclose(both, 0.5 * old + new, rtol=1e-5, atol=1e-9)
+    assert all(map(np.array_equal, jax.tree.leaves(two.now), jax.tree.leaves(two.anchor)))
+
+
+# Networks
+
+
+def test_a_monolithic_agent_has_as_many_parameters_as_the_paper_says():
+    grid = Grid2D(World(actions=7))
+    assert parameter_count(Monolithic(grid.graph, 1, ConvModules(), 16).init(key=KEY)) == 18_928
