@@ -19,7 +19,8 @@ from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
 from modlife.domains.grid2d.environment import Grid2D
 from modlife.domains.grid2d.world import World
 from modlife.learners import fisher as information
-from modlife.learners.config import EWCConfig, PPOConfig
+from modlife.learners.config import DistillConfig, EWCConfig, PPOConfig
+from modlife.learners.distill import Distiller, divergences, of_replay
 from modlife.learners.fisher import fisher
 from modlife.learners.ppo import PPO, Anchor, pull_of
 from modlife.learners.replay import Packing, Replay, Transition
@@ -27,6 +28,7 @@ from modlife.lifelong.agent import AgentState
 from modlife.lifelong.ewc import EWC, Elastic
 from modlife.lifelong.finetune import OneNetwork
 from modlife.lifelong.loop import Moment, evaluate_agent, live
+from modlife.lifelong.reset_distill import ResetDistill
 from modlife.policies.bank import parameter_count
 from modlife.policies.conv_modules import ConvModules
 from modlife.policies.dense_modules import DenseModules
@@ -251,6 +253,78 @@ def test_information_of_earlier_tasks_decays_and_the_anchor_moves_on():
     for both, old, new in zip(*(jax.tree.leaves(x.importance) for x in (two, one, alone)), strict=True):
         np.testing.assert_allclose(both, 0.5 * old + new, rtol=1e-5, atol=1e-9)
     assert all(map(np.array_equal, jax.tree.leaves(two.now), jax.tree.leaves(two.anchor)))
+
+
+# Distilling
+
+
+ROWS = 96
+DISTILLER = Distiller(SIGNS, NETWORK, DistillConfig(epochs=2, batch=16, old_rows=48), ROWS)
+
+
+def samples_of(task: int, *, times: int = ROWS // 4) -> Replay:
+    """Replay of four environments, and what a random policy says of it."""
+    rng, shape = np.random.default_rng(task), (times + 1, 4)
+    seen, no = jnp.asarray(rng.choice([-1.0, 1.0], shape).astype(np.float32)), jnp.zeros(shape, bool)
+    rows = Packing.of(SIGNS).pack(Transition(seen, no.astype(jnp.uint8), no.astype(jnp.float32), no, no))
+    replay = Replay(np.asarray(rows), times)
+    teacher = NETWORK.pick(NETWORK.init(key=jax.random.key(100 + task)), (task % 2, task // 2 % 2))
+    return replace(replay, taught=DISTILLER.said(replay, teacher))
+
+
+def test_what_a_policy_said_is_its_log_probabilities():
+    replay, policy = samples_of(0), NETWORK.pick(NETWORK.init(key=jax.random.key(100)), (0, 0))
+    rows = jnp.asarray(replay.rows[:-1].reshape(ROWS, -1))
+    output = NETWORK(policy, SIGNS.parts(Packing.of(SIGNS).unpack(rows).observation))
+    assert isinstance(output, Output)
+    np.testing.assert_allclose(replay.taught.reshape(ROWS, 2).T, jax.nn.log_softmax(output.logits, axis=0), atol=2e-3)
+
+
+def test_divergences_are_those_of_each_samples_own_task():
+    params, tasks = NETWORK.init(key=KEY), [(0, 1), (1, 1)]
+    one, other = (of_replay(task, samples_of(n), 8) for n, task in enumerate(tasks))
+    rows, said = (jnp.concatenate([getattr(one, name), getattr(other, name)]) for name in ("rows", "said"))
+    found = divergences(DISTILLER, params, rows, said, jnp.repeat(jnp.array(tasks), 8, axis=0))
+    for place, (task, sample) in enumerate(zip(tasks, (one, other), strict=True)):
+        parts = SIGNS.parts(Packing.of(SIGNS).unpack(sample.rows).observation)
+        output = NETWORK(NETWORK.pick(params, task), parts)
+        assert isinstance(output, Output)
+        log_p, log_q = np.asarray(sample.said, np.float32), np.asarray(jax.nn.log_softmax(output.logits, axis=0)).T
+        expected = (np.exp(log_p) * (log_p - log_q)).sum(axis=1)
+        np.testing.assert_allclose(found[8 * place : 8 * place + 8], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_old_tasks_are_drawn_evenly_and_room_that_is_not_filled_is_never_read():
+    """The gradient of old tasks, over many steps, is that of the mean over all of their samples."""
+    replays, structures = [samples_of(n) for n in range(4)], [(0, 0), (1, 0), (0, 1), (1, 1)]
+    still = replace(DISTILLER, config=replace(DISTILLER.config, learning_rate=1e-12, epochs=400))
+    student = still.init(NETWORK.init(key=KEY))
+    told = [means for _, _, means in still.run(structures, replays, student, done=0, key=KEY) if means]
+    new, old = (np.mean([means[name] for means in told]) for name in ("new", "old"))
+    far = [
+        float(divergences(still, student.params, some.rows, some.said, jnp.tile(some.structures, (count, 1))).mean())
+        for structure, replay, count in zip(structures, replays, [48, 48, 48, ROWS], strict=True)
+        for some in [of_replay(structure, replay, count)]
+    ]
+    assert new == pytest.approx(far[-1], rel=1e-3)
+    assert old == pytest.approx(np.mean(far[:-1]), rel=0.02)  # 38,400 draws: 0.02 is more than four standard errors
+
+
+def test_distilling_goes_on_from_any_step_to_the_same_end():
+    replays, structures = [samples_of(n) for n in range(3)], [(0, 0), (1, 0), (0, 1)]
+    begun = DISTILLER.init(NETWORK.init(key=KEY))
+    states = {number: state for number, state, _ in DISTILLER.run(structures, replays, begun, done=0, key=KEY)}
+    half = DISTILLER.epoch_steps
+    *_, (number, again, _) = DISTILLER.run(structures, replays, states[half], done=half, key=KEY)
+    assert number == DISTILLER.steps
+    assert all(map(np.array_equal, jax.tree.leaves(again), jax.tree.leaves(states[number])))
+
+
+def test_reset_and_distill_learns_new_tasks_and_keeps_old_ones():
+    agent = ResetDistill(**ONLINE, replay_size=1024, config=DistillConfig(epochs=20, batch=64, old_rows=512))
+    *_, end = lived(agent, PLAIN, TURNED, Task(("plain", "other")))
+    assert all(score(agent, end.state, task) > 0.9 for task in end.state.met)
+    assert [one.times for one in end.state.memory] == [64] * 3  # 512 of 1,024 transitions of 8 environments
 
 
 # Networks

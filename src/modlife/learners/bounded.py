@@ -31,7 +31,7 @@ from modlife.learners.replay_table import Layout, Lesson, ReplayTable, Rows, gat
 from modlife.learners.sharding import SECOND, THIRD
 from modlife.pauses import pause
 from modlife.policies.bank import Bank, Chain
-from modlife.policies.distributions import chosen, log_softmax
+from modlife.policies.distributions import chosen
 from modlife.policies.modular import AnyOutput, Output
 
 SHORTEST, LONGEST = 16, 64
@@ -171,11 +171,11 @@ class Bounded(BCQ):
         """Squared error of Q, divergence from what was said or done, sum of squared logits, squared error to values."""
         assert isinstance(output, Output)
         (log_probs, values), aim = jnp.split(targets[0], 2), targets[1]
-        action, says, none = rows.transition.action, log_softmax(output.logits), jnp.float32(0)
+        action, says, none = rows.transition.action, output.distribution, jnp.float32(0)
         if self.config.clone == "distributions":
-            likelihood = divergence(log_probs, says).mean()
+            likelihood = says.divergence(log_probs).mean()
         else:
-            likelihood = -chosen(says, action).mean()
+            likelihood = -says.log_prob(action).mean()
         td = none if aim is None else ((chosen(output.values, action) - aim) ** 2).mean()
         cloned = ((output.values - values) ** 2).mean() if aim is None else none
         return jnp.stack([td, likelihood, (output.logits**2).sum(axis=0).mean(), cloned])
@@ -261,11 +261,6 @@ def bounded(layout: Layout, config: BoundedConfig, discount: float) -> Bounded:
     return Bounded(replace(layout, room=config.tasks or layout.room), config, discount)
 
 
-def divergence(log_probs: Float[Array, "A B"], other: Float[Array, "A B"]) -> Float[Array, " B"]:
-    """KL(p || q) = Σₐ p(a) (log p(a) - log q(a)), of each sample."""
-    return (jnp.exp(log_probs) * (log_probs - other)).sum(axis=0)
-
-
 @partial(jax.jit, static_argnums=0)
 def ask(layout: Layout, policy: Chain, rows: UInt32[Array, "B W"]) -> Float16[Array, "B n"]:
     """What a policy says of packed transitions, whose number is a multiple of `AT_ONCE`."""
@@ -293,6 +288,6 @@ def drift_of(
         structure, rows, taught = task
         output = layout.network(bank.pick(structure), layout.env.parts(layout.packing.unpack(rows).observation))
         assert isinstance(output, Output)
-        return divergence(jnp.split(taught.T.astype(jnp.float32), 2)[0], log_softmax(output.logits)).mean()
+        return output.distribution.divergence(jnp.split(taught.T.astype(jnp.float32), 2)[0]).mean()
 
     return jax.lax.map(one, (structures, rows, taught))

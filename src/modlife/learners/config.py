@@ -90,6 +90,31 @@ class EWCConfig:
 
 
 @dataclass(frozen=True)
+class DistillConfig:
+    """Distilling the policies of many tasks into one network."""
+
+    epochs: int = 10
+    """Passes over the kept transitions of the new task."""
+    batch: int = 256
+    """Samples of the new task in a gradient step, and as many of all old ones together."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+    new_share: float = 0.5
+    """Share of the new task in the loss, if there are old ones."""
+    old_rows: int = 10_000
+    """Transitions that are kept of a task once it has been distilled."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_between(self, 1, MOST, "batch")
+        check_between(self, 0, 10_000, "epochs")
+        check_between(self, 1, MOST, "old_rows")
+        check_positive(self, "learning_rate", most=1)
+        if not 0 < self.new_share < 1:
+            raise InputError(f"new_share = {self.new_share}, but it must be more than 0 and less than 1.")
+
+
+@dataclass(frozen=True)
 class BCQConfig:
     """Batch-constrained Q-learning; the defaults are the paper's, and the released code's where it is silent."""
 

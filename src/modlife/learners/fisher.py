@@ -58,7 +58,7 @@ def some(
 
     def one(row: UInt32[Array, " W"], count: Float[Array, ""]) -> Pytree:
         roots = jnp.sqrt(count * weights_of(says(params, row)))
-        jacobian = jax.jacrev(lambda params: roots * numbers_of(says(params, row)))(params)
+        jacobian = jax.jacrev(lambda params: roots * says(params, row).numbers[:, 0])(params)
         return jax.tree.map(lambda part: (part**2).sum(axis=0), jacobian)
 
     def add(total: Pytree, piece: tuple[Array, Array]) -> tuple[Pytree, None]:
@@ -69,11 +69,6 @@ def some(
     return jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), pieces)[0]
 
 
-def numbers_of(says: Distribution) -> Float[Array, " K"]:
-    """What is differentiated, of a single sample."""
-    return (says.log_probs if isinstance(says, Categorical) else says.mean)[:, 0]
-
-
-def weights_of(says: Distribution) -> Float[Array, " K"]:
-    """How much the square of each of these derivatives counts."""
+def weights_of(says: Distribution) -> Float[Array, " A"]:
+    """How much the square of the derivative of each of a distribution's numbers counts, of a single sample."""
     return jnp.exp(says.log_probs[:, 0]) if isinstance(says, Categorical) else jnp.exp(-2 * says.log_std)

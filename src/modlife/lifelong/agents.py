@@ -98,6 +98,14 @@ AGENTS = Table(
         "modlife.lifelong.settings:Elastic",
     ),
     AgentEntry(
+        "reset-distill",
+        "a fresh network learns each task, and is distilled into one network together with samples of old tasks",
+        "Reset & Distill",
+        "#556b2f",
+        "modlife.lifelong.reset_distill:build",
+        "modlife.lifelong.settings:Distilled",
+    ),
+    AgentEntry(
         "mtl",
         "multi-task learning with one module per component, the structure given",
         "MTL modular",

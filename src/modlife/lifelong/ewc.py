@@ -20,7 +20,7 @@ from modlife.lifelong.agents import Plan
 from modlife.lifelong.explore import Explore, Exploring
 from modlife.lifelong.finetune import OneNetwork, network_of
 from modlife.policies.bank import Chain
-from modlife.types import Task
+from modlife.types import Pytree, Task
 
 
 class Elastic(eqx.Module):
@@ -53,14 +53,14 @@ class EWC(OneNetwork):
         weights = jax.tree.map(lambda part: self.config.strength * part, known.importance)
         return self.ppo.init(known.now, indices, indices, Anchor(known.anchor, weights, jnp.zeros(2)), key=key)
 
-    def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> AgentState:
+    def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> tuple[AgentState, Pytree]:
         """The network as it is, with what the new task needs of it; from states of the task's last steps."""
         now, structure = work.learner.params, work.learner.structures[0]
         replay = explore.replay(work, explore.length(state))
         new = fisher(self.env, self.network, now, structure, replay)
         decay = self.config.decay
         importance = jax.tree.map(lambda old, more: decay * old + more, state.params.importance, new)
-        return replace(state, params=Elastic(now, now, importance))
+        return replace(state, params=Elastic(now, now, importance)), self.network.pick(now, structure)
 
     @property
     def times(self) -> int:

@@ -44,8 +44,8 @@ class OneNetwork(OnlineAgent):
             return self.begin(state, task, key=key_start)
 
         def finish(state: AgentState, work: Exploring) -> tuple[AgentState, Reports]:
-            after = self.learnt(state, explore, work)
-            alone = self.judge.evaluate([task], [self.policy(after, task)], key=key_evaluate)
+            after, policy = self.learnt(state, explore, work)
+            alone = self.judge.evaluate([task], [policy], key=key_evaluate)
             return after, (Evaluated("online", alone),)
 
         explore = Explore(self.ppo, self.steps, start, finish, key_learn, self.times)
@@ -56,9 +56,10 @@ class OneNetwork(OnlineAgent):
         indices = self.indices(task)
         return self.ppo.init(self.parameters(state), indices, indices, key=key)
 
-    def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> AgentState:
-        """What is known after the online phase."""
-        return replace(state, params=work.learner.params)
+    def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> tuple[AgentState, Pytree]:
+        """What is known after the online phase, and the policy that learnt."""
+        params = work.learner.params
+        return replace(state, params=params), self.network.pick(params, work.learner.structures[0])
 
     @property
     def times(self) -> int:

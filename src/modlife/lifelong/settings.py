@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from modlife.checks import check_between, check_fields
 from modlife.domains.graph import ProblemGraph
 from modlife.errors import InputError
-from modlife.learners.config import BCQConfig, EWCConfig, PPOConfig
+from modlife.learners.config import BCQConfig, DistillConfig, EWCConfig, PPOConfig
 from modlife.registry import Table
 
 LARGEST_REPLAY = 2**24
@@ -182,6 +182,20 @@ class Elastic(Online):
 
     ewc: EWCConfig = field(default_factory=EWCConfig)
     """How the network is held back."""
+
+
+@dataclass(frozen=True)
+class Distilled(Online):
+    """Settings of agents that distil what they learnt online."""
+
+    replay_size: int = 100_000
+    """Transitions of a task that are distilled: the last ones of its online phase."""
+    distill: DistillConfig = field(default_factory=DistillConfig)
+    """How to distil."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_between(self, 1, LARGEST_REPLAY, "replay_size")
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,15 @@ class Categorical(eqx.Module):
         """-Σₐ π(a) log π(a), mean over the batch."""
         return -(jnp.exp(self.log_probs) * self.log_probs).sum(axis=0).mean()
 
+    @property
+    def numbers(self) -> Float[Array, "A B"]:
+        """What tells it from others of its kind."""
+        return self.log_probs
+
+    def divergence(self, other: Float[Array, "A B"]) -> Float[Array, " B"]:
+        """KL(p || self) = Σₐ p(a) (log p(a) - log self(a)) of each sample; p has these numbers."""
+        return (jnp.exp(other) * (other - self.log_probs)).sum(axis=0)
+
 
 class Gaussian(eqx.Module):
     """Real numbers around a mean, independent of each other; noise is standard normal. Nothing is clipped here."""
@@ -50,9 +59,18 @@ class Gaussian(eqx.Module):
         """Sum over the numbers of log std + ½ log 2πe, the same for every sample."""
         return (self.log_std + 0.5 * math.log(2 * math.pi * math.e)).sum()
 
+    @property
+    def numbers(self) -> Float[Array, "A B"]:
+        """What tells it from others of its kind: its spread is fixed."""
+        return self.mean
+
+    def divergence(self, other: Float[Array, "A B"]) -> Float[Array, " B"]:
+        """KL(p || self) = ½ Σⱼ ((mⱼ - meanⱼ) / stdⱼ)² of each sample; p has the means m and the same spread."""
+        return (0.5 * (other - self.mean) ** 2 * jnp.exp(-2 * self.log_std)[:, None]).sum(axis=0)
+
 
 Distribution = Categorical | Gaussian
-"""Has `sample`, `log_prob` and `entropy`; learners know nothing else of it."""
+"""Has `sample`, `log_prob`, `entropy`, `numbers` and `divergence`; learners know little else of it."""
 
 
 def noise(actions: Discrete | Continuous, shape: tuple[int, ...], *, key: PRNGKey) -> Float[Array, "..."]:

@@ -215,17 +215,21 @@ class Monolithic:
 
     def pick(self, params: Chain, structure: Structure | Int[Array, " F"]) -> tuple[Chain, Array]:
         """The whole network, with the descriptor of the task that has these component indices."""
+        return (params, self.described(jnp.asarray(structure)))
+
+    def described(self, structures: Int[Array, "*B F"]) -> Float[Array, "*B D"]:
+        """The descriptors of tasks."""
         starts = np.cumsum([0, *self.graph.shape[:-1]])
-        hot = nn.one_hot(jnp.asarray(structure) + jnp.asarray(starts), self.descriptor).sum(axis=0)
-        return (params, hot)
+        shifted = structures + jnp.asarray(starts, structures.dtype).reshape(*[1] * (structures.ndim - 1), -1)
+        return nn.one_hot(shifted, self.descriptor).sum(axis=-2)
 
     def __call__(self, policy: tuple[Chain, Array], parts: Mapping[str, Part]) -> AnyOutput:
-        """What it says of a batch."""
+        """What it says of a batch, of one task or of a task for each sample."""
         (*early, last), hot = policy
         view = self.chain.view(len(early), parts)
         some = next(iter(parts.values()))
         batch = (some.index if isinstance(some, Choice) else some).shape[-1]
-        descriptor = jnp.broadcast_to(hot[:, None], (self.descriptor, batch))
+        descriptor = jnp.broadcast_to(hot[:, None] if hot.ndim == 1 else hot.T, (self.descriptor, batch))
         return last(view, self.chain.chain(early, parts, None, depth=0), descriptor)
 
 

@@ -1,0 +1,198 @@
+"""Distilling: one network learns to say what the policies of many tasks said.
+
+    L = s E_new KL(π_then || π) + (1 - s) E_old KL(π_then || π)        s: `new_share`; 1 if there are no old tasks
+
+Each gradient step takes a batch of the new task and as large a one of all old tasks together, evenly; samples carry the
+numbers that the policy had said of them which learnt the task. The critic is not taught.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Float16, Int, UInt32
+
+from modlife.domains.env import Environment, PRNGKey
+from modlife.learners.config import DistillConfig
+from modlife.learners.minibatches import shuffle
+from modlife.learners.offline import PIECE
+from modlife.learners.replay import AnyReplay, Packing, Replay
+from modlife.learners.replay_table import room_for
+from modlife.policies.bank import Chain
+from modlife.policies.modular import Monolithic
+from modlife.types import Pytree, Structure
+
+AT_ONCE = 512
+"""Samples of which a policy is asked at once."""
+
+
+class Samples(eqx.Module):
+    """Transitions of some tasks, as many of each; axis [sample] goes through one task after the other."""
+
+    rows: UInt32[Array, "sample W"]
+    said: Float16[Array, "sample A"]
+    structures: Int[Array, "task F"]
+
+    @property
+    def each(self) -> int:
+        """Samples of a task."""
+        return self.rows.shape[0] // self.structures.shape[0]
+
+
+class Student(eqx.Module):
+    """A network between two gradient steps."""
+
+    params: Chain
+    opt_state: Pytree
+    loss: Float[Array, "2"]
+    """Sums over the steps of this epoch of the divergences of the new task and of old ones."""
+
+
+@dataclass(frozen=True)
+class Distiller:
+    """How to distil, from replay of so many transitions of the new task."""
+
+    env: Environment
+    network: Monolithic
+    config: DistillConfig
+    rows: int
+
+    @property
+    def epoch_steps(self) -> int:
+        """Gradient steps in an epoch."""
+        return -(-self.rows // self.config.batch)
+
+    @property
+    def steps(self) -> int:
+        """Gradient steps in all."""
+        return self.config.epochs * self.epoch_steps
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        """Adam on all parameters as one vector (which saves a kernel per array)."""
+        return optax.flatten(optax.adam(self.config.learning_rate))
+
+    def init(self, params: Chain) -> Student:
+        """A student with these parameters."""
+        return Student(params, self.optimiser.init(params), jnp.zeros(2))
+
+    def run(
+        self,
+        structures: Sequence[Structure],
+        replays: Sequence[AnyReplay],
+        state: Student,
+        *,
+        done: int,
+        key: PRNGKey,
+    ) -> Iterator[tuple[int, Student, Mapping[str, float] | None]]:
+        """The gradient steps from number `done` on, in pieces of a second or two; the last task is the new one."""
+        *old, new = (
+            of_replay(structure, replay, rows)
+            for structure, replay, rows in zip(
+                structures, replays, [*[self.config.old_rows] * (len(replays) - 1), self.rows], strict=True
+            )
+        )
+        pool, number, piece = pooled(old or [new]), done, max(1, PIECE // (2 * self.config.batch))
+        while number < self.steps:
+            epoch, first = divmod(number, self.epoch_steps)
+            count = min(piece, self.epoch_steps - first)
+            key_epoch = jax.random.fold_in(key, epoch)
+            span = jnp.int32(first), jnp.int32(count)
+            state = jax.block_until_ready(train(self, state, (new, pool), jnp.int32(len(old)), *span, key=key_epoch))
+            number += count
+            if first + count < self.epoch_steps:
+                yield number, state, None
+            else:
+                means = {"new": float(state.loss[0]) / self.epoch_steps, "old": float(state.loss[1]) / self.epoch_steps}
+                state = replace(state, loss=jnp.zeros(2))
+                yield number, state, means
+
+    def said(self, replay: Replay, policy: Pytree) -> Float16[np.ndarray, "time E A"]:
+        """What a policy says of every transition: the numbers of its distribution."""
+        rows = replay.rows[: replay.times].reshape(-1, replay.rows.shape[-1])
+        padded = np.resize(rows, (-(-len(rows) // AT_ONCE) * AT_ONCE, rows.shape[1]))
+        found = np.asarray(ask(self, policy, jnp.asarray(padded)))[: len(rows)]
+        return found.reshape(replay.times, -1, found.shape[1])
+
+
+def of_replay(structure: Structure, replay: AnyReplay, count: int) -> Samples:
+    """So many samples of a task's replay, some of them several times if it has fewer."""
+    whole = replay.read()
+    rows, said = whole.rows[: whole.times], whole.taught
+    flat = [np.resize(part.reshape(-1, part.shape[-1]), (count, part.shape[-1])) for part in (rows, said)]
+    return Samples(jnp.asarray(flat[0]), jnp.asarray(flat[1]), jnp.array([structure], jnp.int32))
+
+
+def pooled(tasks: Sequence[Samples]) -> Samples:
+    """Samples of some tasks in one table, whose size changes rarely: it has room for more, which nobody reads."""
+    filled = [tasks[n % len(tasks)] for n in range(room_for(len(tasks)))]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *filled)
+
+
+@partial(jax.jit, static_argnums=0)
+def train(
+    distiller: Distiller,
+    state: Student,
+    data: tuple[Samples, Samples],
+    old_count: Int[Array, ""],
+    first: Int[Array, ""],
+    count: Int[Array, ""],
+    *,
+    key: PRNGKey,
+) -> Student:
+    """Some gradient steps of an epoch, from number `first` on, with a new task and old ones; the key is the epoch's."""
+    (new, old), config, batch = data, distiller.config, distiller.config.batch
+    key_order, key_old = jax.random.split(key)
+    order = shuffle(new.rows.shape[0], key=key_order)
+    order = jnp.concatenate([order, jnp.resize(order, (batch,))])
+    share = jnp.where(old_count > 0, config.new_share, 1.0)
+
+    def body(step: Array, state: Student) -> Student:
+        here = jax.lax.dynamic_slice(order, (step * batch,), (batch,))
+        most = jnp.maximum(1, old_count * old.each)
+        there = jax.random.randint(jax.random.fold_in(key_old, step), (batch,), 0, most)
+        rows, said = (
+            jnp.concatenate([getattr(new, name)[here], getattr(old, name)[there]]) for name in ("rows", "said")
+        )
+        structures = jnp.concatenate([new.structures[here // new.each], old.structures[there // old.each]])
+
+        def loss(params: Chain) -> tuple[Array, Array]:
+            far = divergences(distiller, params, rows, said, structures)
+            parts = jnp.stack([far[:batch].mean(), far[batch:].mean()])
+            return share * parts[0] + (1 - share) * parts[1], parts
+
+        gradient, parts = jax.grad(loss, has_aux=True)(state.params)
+        change, opt_state = distiller.optimiser.update(gradient, state.opt_state, state.params)
+        params: Chain = optax.apply_updates(state.params, change)  # pyright: ignore[reportAssignmentType]  # Optax says less
+        return Student(params, opt_state, state.loss + parts * jnp.stack([jnp.float32(1), old_count > 0]))
+
+    return jax.lax.fori_loop(first, first + count, body, state)
+
+
+def divergences(
+    distiller: Distiller,
+    params: Chain,
+    rows: UInt32[Array, "B W"],
+    said: Float16[Array, "B A"],
+    structures: Int[Array, "B F"],
+) -> Float[Array, " B"]:
+    """How far the network is from what was said, sample by sample."""
+    parts = distiller.env.parts(Packing.of(distiller.env).unpack(rows).observation)
+    output = distiller.network((params, distiller.network.described(structures)), parts)
+    return output.distribution.divergence(said.T.astype(jnp.float32))
+
+
+@partial(jax.jit, static_argnums=0)
+def ask(distiller: Distiller, policy: Pytree, rows: UInt32[Array, "B W"]) -> Float16[Array, "B A"]:
+    """What a policy says of packed transitions, whose number is a multiple of `AT_ONCE`."""
+
+    def some(rows: UInt32[Array, "b W"]) -> Float16[Array, "b A"]:
+        parts = distiller.env.parts(Packing.of(distiller.env).unpack(rows).observation)
+        return distiller.network(policy, parts).distribution.numbers.T.astype(jnp.float16)
+
+    return jax.lax.map(some, rows.reshape(-1, AT_ONCE, rows.shape[1])).reshape(len(rows), -1)
