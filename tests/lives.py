@@ -35,6 +35,7 @@ SMALL = {
     "offline": {"epochs": 3, "batch": 64, "target_period": 3},
     "search": {"episodes": 1},
     "ewc": {"samples": 128},
+    "clear": {"unroll": 8},
     "distill": {"epochs": 2, "batch": 64, "old_rows": 64},
     "modules": 2,
     "replay_size": 256,

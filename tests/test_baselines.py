@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Float, Int
 from probes import Probe, SeenReward, TwoHeads
+from scipy import stats
 
 from modlife.domains import env
 from modlife.domains.curricula import lifelong
@@ -19,12 +20,15 @@ from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
 from modlife.domains.grid2d.environment import Grid2D
 from modlife.domains.grid2d.world import World
 from modlife.learners import fisher as information
-from modlife.learners.config import DistillConfig, EWCConfig, PPOConfig
+from modlife.learners import losses
+from modlife.learners.clear import Clear
+from modlife.learners.config import ClearConfig, DistillConfig, EWCConfig, PPOConfig
 from modlife.learners.distill import Distiller, divergences, of_replay
 from modlife.learners.fisher import fisher
 from modlife.learners.ppo import PPO, Anchor, pull_of
 from modlife.learners.replay import Packing, Replay, Transition
 from modlife.lifelong.agent import AgentState
+from modlife.lifelong.clear import CLEAR
 from modlife.lifelong.ewc import EWC, Elastic
 from modlife.lifelong.finetune import OneNetwork
 from modlife.lifelong.loop import Moment, evaluate_agent, live
@@ -325,6 +329,132 @@ def test_reset_and_distill_learns_new_tasks_and_keeps_old_ones():
     *_, end = lived(agent, PLAIN, TURNED, Task(("plain", "other")))
     assert all(score(agent, end.state, task) > 0.9 for task in end.state.met)
     assert [one.times for one in end.state.memory] == [64] * 3  # 512 of 1,024 transitions of 8 environments
+
+
+# Rehearsing
+
+
+def plain_vtrace(log_ratio: np.ndarray, reward: np.ndarray, discount: np.ndarray, value: np.ndarray, after: np.ndarray):
+    """The sums of Espeholt et al. 2018, eq. 1, term by term."""
+    ratio, length = np.minimum(1, np.exp(log_ratio)), len(reward)
+    delta = ratio * (reward + discount * after - value)
+    target = np.array(
+        [
+            value[s] + sum(np.prod(discount[s:t]) * np.prod(ratio[s:t]) * delta[t] for t in range(s, length))
+            for s in range(length)
+        ]
+    )
+    later = np.append(target[1:], after[-1])
+    return target, ratio * (reward + discount * later - value)
+
+
+def some_steps(seed: int, length: int = 12) -> tuple[np.ndarray, ...]:
+    """Random steps in which an episode ends."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=length + 1)
+    discount = np.where(np.arange(length) == 4, 0.0, 0.9)
+    return rng.normal(size=length), rng.normal(size=length), discount, values[:-1], values[1:]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_vtrace_is_that_of_plain_sums(seed: int):
+    steps = some_steps(seed)
+    found = losses.vtrace(*(jnp.asarray(part, jnp.float32) for part in steps))
+    for one, other in zip(found, plain_vtrace(*steps), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_vtrace_on_policy_is_the_return_of_the_steps_to_come():
+    _, reward, discount, value, after = some_steps(0)
+    numbers = (jnp.asarray(part, jnp.float32) for part in (np.zeros(12), reward, discount, value, after))
+    target, advantage = losses.vtrace(*numbers)
+    later, expected = after[-1], []
+    for r, d in zip(reward[::-1], discount[::-1], strict=True):
+        later = r + d * later
+        expected.insert(0, later)
+    np.testing.assert_allclose(target, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(advantage, np.array(expected) - value, rtol=1e-4, atol=1e-5)
+
+
+TIMES, ENVS = 20, 4
+
+
+def clear_of(tasks: int, **options: Any) -> Clear:
+    """Replay of tasks with random numbers, rewards and ends, and what was said of them."""
+    memory, structures = [], [(n % 2, n // 2 % 2) for n in range(tasks)]
+    for task in range(tasks):
+        rng, shape = np.random.default_rng(task), (TIMES + 1, ENVS)
+        ends, no = jnp.asarray(rng.random(shape) < 0.2), jnp.zeros(shape, bool)
+        seen = jnp.asarray(rng.choice([-1.0, 1.0], shape), jnp.float32)
+        reward = jnp.asarray(task + rng.random(shape), jnp.float32)
+        action = jnp.asarray(rng.integers(0, 2, shape), jnp.uint8)
+        rows = Packing.of(SIGNS).pack(Transition(seen, action, reward, ends, no))
+        logits, value = rng.normal(size=(TIMES, ENVS, 2)), rng.normal(size=(TIMES, ENVS, 1))
+        said = np.concatenate([logits - np.log(np.exp(logits).sum(-1, keepdims=True)), value], axis=-1)
+        memory.append(Replay(np.asarray(rows), TIMES, said.astype(np.float16)))
+    return Clear.of(ClearConfig(unroll=5, **options), structures, memory)
+
+
+def test_pieces_are_even_over_old_tasks_and_over_their_replay():
+    """Tasks come in turn; places by chance: chi-square tests that raise a false alarm once in a million."""
+    clear, ppo = clear_of(3), PPO(SIGNS, NETWORK, SMALL)
+    drawn = jax.vmap(lambda number: clear.draw(ppo, number, 7, key=KEY).steps.reward[0])(jnp.arange(300))
+    tasks = np.floor(np.asarray(drawn)).astype(int).reshape(-1)
+    assert (np.bincount(tasks) == 700).all()
+    known = np.asarray(Packing.of(SIGNS).unpack(clear.rows.reshape(-1, clear.rows.shape[-1])).reward)
+    known = known.reshape(-1, TIMES + 1, ENVS)[:3]
+    counts = np.array([[(np.asarray(drawn) == x).sum() for x in task[:16].reshape(-1)] for task in known])
+    assert counts.sum() == 2100  # every piece begins where it has five steps, and one more, before it
+    assert stats.chisquare(counts.sum(axis=0)).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("clone", ["distributions", "actions"])
+def test_the_loss_of_rehearsal_is_that_of_a_plain_version(clone: str):
+    clear, ppo, params = clear_of(2, clone=clone), PPO(SIGNS, NETWORK, SMALL), NETWORK.init(key=KEY)
+    piece = clear.draw(ppo, jnp.int32(1), 4, key=KEY)
+    total = np.zeros(5)
+    for unroll in range(4):
+        steps = jax.tree.map(lambda leaf, n=unroll: leaf[:, n], piece.steps)
+        output = NETWORK(NETWORK.pick(params, piece.structures[unroll]), SIGNS.parts(steps.observation))
+        assert isinstance(output, Output)
+        log_probs, values = np.asarray(jax.nn.log_softmax(output.logits, axis=0)).T, np.asarray(output.value)
+        said, action = np.asarray(piece.said[:, unroll]), np.asarray(steps.action[:-1])[:, None]
+        log_prob, then = (np.take_along_axis(table, action, 1)[:, 0] for table in (log_probs[:-1], said[:, :2]))
+        discount = np.where(steps.ended[:-1], 0, SMALL.discount)
+        reward = np.asarray(steps.reward[:-1])
+        target, advantage = plain_vtrace(log_prob - then, reward, discount, values[:-1], values[1:])
+        chances = np.exp(log_probs[:-1])
+        far = (np.exp(said[:, :2]) * (said[:, :2] - log_probs[:-1])).sum(axis=1)
+        total += [
+            -(advantage * log_prob).mean() / 4,
+            ((values[:-1] - target) ** 2).mean() / 4,
+            -(chances * log_probs[:-1]).sum(axis=1).mean() / 4,
+            (far if clone == "distributions" else -log_prob).mean() / 4,
+            ((values[:-1] - said[:, 2]) ** 2).mean() / 4,
+        ]
+    expected = total @ [1, SMALL.value_weight, -SMALL.entropy_weight, 0.01, 0.005]
+    assert float(clear.loss(ppo, params, piece)) == pytest.approx(expected, rel=1e-3)
+
+
+def rehearsing(**options: Any) -> CLEAR:
+    ppo, config = replace(ONLINE["ppo"], keeps_said=True), ClearConfig(unroll=4, ratio=0.5, **options)
+    return CLEAR(**{**ONLINE, "ppo": ppo, "steps": 16384}, replay_size=512, config=config)
+
+
+def test_clear_learns_the_new_task_and_keeps_most_of_the_old_one():
+    """Two tasks that ask for the opposite in the same states; fine-tuning keeps nothing of the first."""
+    agent = rehearsing()
+    first, second = (moment.state for moment in lived(agent, PLAIN, TURNED))
+    assert score(agent, first, PLAIN) > 0.95
+    assert score(agent, second, TURNED) > 0.9 and score(agent, second, PLAIN) > 0.7
+    assert [one.times for one in second.memory] == [64, 64]
+    assert np.array_equal(second.memory[0].rows, first.memory[0].rows)
+
+
+def test_clear_keeps_all_of_the_old_task_if_cloning_is_strong():
+    agent = rehearsing(policy_weight=1.0)
+    *_, end = lived(agent, PLAIN, TURNED)
+    assert score(agent, end.state, PLAIN) > 0.98
 
 
 # Networks

@@ -21,7 +21,7 @@ from modlife.domains.robot.scene import DATA, parts
 from modlife.domains.robot.scripted import Script
 from modlife.domains.robot.world import OBJECTS, PRESETS, ROBOTS, RobotWorld
 from modlife.errors import InputError
-from modlife.learners.rollout import collect, evaluate, start
+from modlife.learners.rollout import Asked, collect, evaluate, start
 from modlife.policies.acting import Rule
 from modlife.policies.distributions import Categorical, Gaussian, noise
 from modlife.policies.modular import GaussianOutput
@@ -341,7 +341,7 @@ def test_collect_drives_robots_as_it_drives_the_2_d_world():
     policy = 0.1 * jax.random.normal(jax.random.key(1), (8, 77))
     task = jnp.array(GRAPH.indices(GRAPH.parse("wall/bread/Panda")))
     actors = start(env, task, count=5, key=jax.random.key(0))
-    asked = {"steps": 8, "final_values": True, "reached": True}
+    asked = {"steps": 8, "asked": Asked(final_values=True, reached=True)}
     run = jax.jit(lambda actors, key: collect(env, Linear(), policy, actors, key=key, **asked))
     after, data, last = run(actors, jax.random.key(2))
     assert data.action.shape == (8, 5, 8) and last.shape == (5,)

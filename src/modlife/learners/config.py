@@ -115,6 +115,28 @@ class DistillConfig:
 
 
 @dataclass(frozen=True)
+class ClearConfig:
+    """CLEAR: old tasks are rehearsed in every gradient step, off-policy and by cloning."""
+
+    ratio: float = 1.5
+    """Eta: samples of old tasks for each sample of the new one."""
+    unroll: int = 16
+    """Consecutive steps in a piece of replay."""
+    clone: Literal["distributions", "actions"] = "distributions"
+    """What the actor goes on saying: the distribution that it had (CLEAR), or the action it drew (released code)."""
+    policy_weight: float = 0.01
+    """Weight of that; CLEAR's."""
+    value_weight: float = 0.005
+    """Weight of the squared error to the values that the critic had; CLEAR's."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_positive(self, "ratio", most=100)
+        check_between(self, 1, 4096, "unroll")
+        check_between(self, 0, HEAVIEST, "policy_weight", "value_weight")
+
+
+@dataclass(frozen=True)
 class BCQConfig:
     """Batch-constrained Q-learning; the defaults are the paper's, and the released code's where it is silent."""
 

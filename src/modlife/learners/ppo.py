@@ -1,5 +1,6 @@
 """Proximal policy optimisation, for one task or for many at once, over any domain and network."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from modlife.learners import losses, rollout
 from modlife.learners.config import PPOConfig
 from modlife.learners.minibatches import shuffle
 from modlife.learners.replay import Experience, Transition
-from modlife.learners.rollout import Actors, Rollout
+from modlife.learners.rollout import Actors, Asked, Rollout
 from modlife.learners.sharding import ALL, SECOND, THIRD, Devices, specs_of
 from modlife.pauses import pause
 from modlife.policies.modular import Network
@@ -73,6 +74,14 @@ class Progress(eqx.Module):
     """Entropy of the policy, before the update."""
 
 
+class Rehearsal(eqx.Module):
+    """What of old tasks takes part in every gradient step: arrays, and what they add to the loss."""
+
+    @abstractmethod
+    def gradient(self, ppo: "PPO", params: Pytree, number: Int[Array, ""], *, key: PRNGKey) -> Pytree:
+        """The gradient of what is added, in the step of this number of an epoch; the key is the epoch's."""
+
+
 @dataclass(frozen=True)
 class PPO:
     """The learner: two compiled functions, `collect` and `epoch`, over a `LearnerState`.
@@ -86,7 +95,9 @@ class PPO:
     config: PPOConfig
     devices: int = 1
     keeps_reached: bool = False
-    """Whether what happened tells what was seen before restarts."""
+    """Whether what happened tells what was seen before restarts, ..."""
+    keeps_said: bool = False
+    """... and what the policy said."""
 
     def __post_init__(self) -> None:
         if self.config.envs % self.devices or self.config.minibatch % self.devices:
@@ -122,13 +133,15 @@ class PPO:
         actors = jax.vmap(lambda task, key: begin(task, key=key))(tasks, jax.random.split(key, len(tasks)))
         return LearnerState(params, self.optimiser.init(params), actors, structures, jnp.int32(0), anchor)
 
-    def update(self, state: LearnerState, *, key: PRNGKey) -> tuple[LearnerState, Experience, Progress]:
+    def update(
+        self, state: LearnerState, rehearsal: "Rehearsal | None" = None, *, key: PRNGKey
+    ) -> tuple[LearnerState, Experience, Progress]:
         """Collects from every task, then learns from it; also returns what happened, axes [task, time, env, ...]."""
         key_collect, *key_epochs = jax.random.split(key, 1 + self.config.epochs)
         state, batch, happened, progress = self.collect(state, key=key_collect)
         for key_epoch in key_epochs:
             pause()
-            state = jax.block_until_ready(self.epoch(state, batch, key=key_epoch))
+            state = jax.block_until_ready(self.epoch(state, batch, rehearsal, key=key_epoch))
         return state, happened, progress
 
     @partial(jax.jit, static_argnums=0)
@@ -138,9 +151,11 @@ class PPO:
         return self.share.run(self.collect_share, (STATE, ALL), outputs)(state, key)
 
     @partial(jax.jit, static_argnums=0)
-    def epoch(self, state: LearnerState, batch: Batch, *, key: PRNGKey) -> LearnerState:
+    def epoch(
+        self, state: LearnerState, batch: Batch, rehearsal: "Rehearsal | None" = None, *, key: PRNGKey
+    ) -> LearnerState:
         """One pass over the data in random minibatches, each with the same number of samples from every task."""
-        return self.share.run(self.epoch_share, (STATE, SECOND, ALL), STATE)(state, batch, key)
+        return self.share.run(self.epoch_share, (STATE, SECOND, ALL, ALL), STATE)(state, batch, rehearsal, key)
 
     def collect_share(self, state: LearnerState, key: PRNGKey) -> tuple[LearnerState, Batch, Experience, Progress]:
         """One device's part of `collect`."""
@@ -154,8 +169,7 @@ class PPO:
                 policy,
                 actors,
                 steps=self.config.length,
-                final_values=self.config.bootstrap_truncated,
-                reached=self.keeps_reached,
+                asked=Asked(self.config.bootstrap_truncated, self.keeps_reached, self.keeps_said),
                 key=key,
             )
             return actors, self.batch(data, last_value), experience_of(data), totals_of(data)
@@ -181,16 +195,21 @@ class PPO:
         samples = Batch(data.observation, data.action, data.log_prob, data.value, advantage, advantage + data.value)
         return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples)
 
-    def epoch_share(self, state: LearnerState, batch: Batch, key: PRNGKey) -> LearnerState:
+    def epoch_share(
+        self, state: LearnerState, batch: Batch, rehearsal: "Rehearsal | None", key: PRNGKey
+    ) -> LearnerState:
         """One device's part of `epoch`."""
         tasks, samples = batch.log_prob.shape
         keys = jax.random.split(self.share.own_key(key), tasks)
         order = jax.vmap(lambda key: shuffle(samples, key=key))(keys)
         pieces = jnp.moveaxis(order.reshape(tasks, -1, self.config.minibatch // self.devices), 1, 0)
 
-        def step(carry: tuple[Pytree, Pytree], index: Int[Array, "N B"]):
-            params, opt_state = carry
+        def step(carry: tuple[Pytree, Pytree], piece: tuple[Int[Array, ""], Int[Array, "N B"]]):
+            (params, opt_state), (number, index) = carry, piece
             gradient, norms = self.gradient(params, state.structures, batch, index), None
+            if rehearsal is not None:
+                more = rehearsal.gradient(self, params, number, key=self.share.own_key(key))
+                gradient = jax.tree.map(jnp.add, gradient, self.share.reduce(jax.lax.pmean, more))
             if state.anchor is not None:
                 pull = pull_of(state.anchor, params)
                 norms = jnp.stack([jnp.linalg.norm(ravel_pytree(one)[0]) for one in (gradient, pull)])
@@ -198,7 +217,8 @@ class PPO:
             change, opt_state = self.optimiser.update(gradient, opt_state, params)
             return (optax.apply_updates(params, change), opt_state), norms
 
-        (params, opt_state), norms = jax.lax.scan(step, (state.params, state.opt_state), pieces)
+        numbered = jnp.arange(len(pieces)), pieces
+        (params, opt_state), norms = jax.lax.scan(step, (state.params, state.opt_state), numbered)
         state = eqx.tree_at(lambda s: (s.params, s.opt_state), state, (params, opt_state))
         return state if norms is None else eqx.tree_at(lambda s: s.anchor.norms, state, norms.mean(axis=0))
 
@@ -239,7 +259,7 @@ def experience_of(data: Rollout) -> Experience:
     """What happened in a rollout."""
     outcome = data.outcome
     transitions = Transition(data.observation, data.action, outcome.reward, outcome.terminated, outcome.truncated)
-    return Experience(transitions, data.reached)
+    return Experience(transitions, data.reached, data.said)
 
 
 def totals_of(data: Rollout) -> dict[str, Array]:

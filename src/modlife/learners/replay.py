@@ -44,6 +44,8 @@ class Experience(eqx.Module):
     transitions: Transition
     reached: Pytree
     """Observations; or None."""
+    said: Float[Array, "*batch n"] | None = None
+    """What the policy said: the numbers of its distribution, and the value."""
 
 
 NOTHING = np.zeros((0, 0, 0), np.float16)

@@ -1,5 +1,7 @@
 """Policies at work in environments: collecting experience to learn from, and evaluating."""
 
+from dataclasses import dataclass
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -29,6 +31,8 @@ class Rollout(eqx.Module):
     outcome: Outcome
     episode_return: Float[Array, "*T E"]
     """Sum of rewards of the episode up to and including this step."""
+    said: Float[Array, "*T E n"] | None = None
+    """The numbers of the policy's distribution, and the value; None where nobody asked for it."""
 
     @property
     def ended(self) -> Bool[Array, "*T E"]:
@@ -50,6 +54,18 @@ def start(env: Environment, task: Int[Array, " F"], *, count: int, key: PRNGKey)
     return Actors(states, jnp.zeros(count))
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a rollout should tell besides what every learner needs."""
+
+    final_values: bool = False
+    """The values of states that a time limit cut off."""
+    reached: bool = False
+    """What is seen before restarts."""
+    said: bool = False
+    """All that the policy says."""
+
+
 def collect(
     env: Environment,
     network: Network,
@@ -57,14 +73,10 @@ def collect(
     actors: Actors,
     *,
     steps: int,
-    final_values: bool,
-    reached: bool = False,
+    asked: Asked,
     key: PRNGKey,
 ) -> tuple[Actors, Rollout, Float[Array, " E"]]:
-    """Acts for some steps, by sampling; also returns the value of the states reached at the end.
-
-    `final_values` asks for the values of states that a time limit cut off, `reached` for what is seen before restarts.
-    """
+    """Acts for some steps, by sampling; also returns the value of the states reached at the end."""
     key_act, key_step = jax.random.split(key)
     noise = distributions.noise(env.graph.actions, (steps, actors.returns.shape[0]), key=key_act)
     observe = jax.vmap(env.observe)
@@ -81,12 +93,13 @@ def collect(
         outcome = stepped.outcomes
         returns = actors.returns + outcome.reward
         final = jnp.zeros_like(returns)
-        if final_values:  # computed only if an episode was cut off
+        if asked.final_values:  # computed only if an episode was cut off
             cut = outcome.truncated
             final = jax.lax.cond(cut.any(), lambda: jnp.where(cut, value(stepped.reached), 0.0), lambda: final)
-        seen = observe(stepped.reached) if reached else None
+        seen = observe(stepped.reached) if asked.reached else None
         log_prob = policy_says.log_prob(action)
-        step = Rollout(observation, action, log_prob, output.value, final, seen, outcome, returns)
+        says = jnp.concatenate([policy_says.numbers, output.value[None]]).T if asked.said else None
+        step = Rollout(observation, action, log_prob, output.value, final, seen, outcome, returns, says)
         return Actors(stepped.states, jnp.where(step.ended, 0.0, returns)), step
 
     actors, rollout = jax.lax.scan(act, actors, (noise, jax.random.split(key_step, steps)))

@@ -98,6 +98,14 @@ AGENTS = Table(
         "modlife.lifelong.settings:Elastic",
     ),
     AgentEntry(
+        "clear",
+        "CLEAR: one network that rehearses old tasks in every gradient step, off-policy and by cloning",
+        "CLEAR",
+        "#bcbd22",
+        "modlife.lifelong.clear:build",
+        "modlife.lifelong.settings:Rehearsed",
+    ),
+    AgentEntry(
         "reset-distill",
         "a fresh network learns each task, and is distilled into one network together with samples of old tasks",
         "Reset & Distill",

@@ -7,10 +7,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, UInt32
+from jaxtyping import Array, Float16, UInt32
 
 from modlife.domains.env import PRNGKey
-from modlife.learners.ppo import PPO, LearnerState
+from modlife.learners.ppo import PPO, LearnerState, Rehearsal
 from modlife.learners.replay import Experience, Packing, Replay, with_finals
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.reports import Curve
@@ -24,6 +24,8 @@ class Kept(eqx.Module):
     rows: UInt32[Array, "update T E W"]
     reached: UInt32[Array, "kept T E W"]
     """What was seen before restarts; empty where nobody asked for it."""
+    said: Float16[Array, "known T E n"]
+    """What the policy said; empty where nobody asked for it."""
 
 
 class Exploring(eqx.Module):
@@ -44,13 +46,17 @@ class Explore:
     finish: Callable[[AgentState, Exploring], tuple[AgentState, Reports]]
     key: PRNGKey
     times: int = 0
+    rehearsing: Callable[[AgentState], Rehearsal] | None = None
+    """What of old tasks takes part in each gradient step, if anything."""
     name: str = "online"
 
     def begin(self, state: AgentState) -> Exploring:
         """A learner, and room for what will be kept."""
         shape = (self.kept_updates, self.ppo.config.length, self.ppo.config.envs, Packing.of(self.ppo.env).words)
         reached = shape if self.ppo.keeps_reached else (0, *shape[1:])
-        return Exploring(self.start(state), Kept(jnp.zeros(shape, jnp.uint32), jnp.zeros(reached, jnp.uint32)))
+        said = (shape[0] if self.ppo.keeps_said else 0, *shape[1:3], self.ppo.env.graph.actions.size + 1)
+        room = Kept(jnp.zeros(shape, jnp.uint32), jnp.zeros(reached, jnp.uint32), jnp.zeros(said, jnp.float16))
+        return Exploring(self.start(state), room)
 
     def length(self, state: AgentState) -> int:
         """Updates until each task has had at least its steps."""
@@ -65,8 +71,10 @@ class Explore:
         """One update after the other."""
         work, spent, length = state.work, state.facts.spent, self.length(state)
         learner, kept = work.learner, work.kept
+        rehearsal = self.rehearsing(state) if self.rehearsing else None
         for number in range(state.facts.done, length):
-            learner, happened, progress = self.ppo.update(learner, key=jax.random.fold_in(self.key, number))
+            key = jax.random.fold_in(self.key, number)
+            learner, happened, progress = self.ppo.update(learner, rehearsal, key=key)
             place = number - (length - self.kept_updates)
             if place >= 0:
                 kept = self.keep(kept, place, happened)
@@ -78,10 +86,12 @@ class Explore:
         """What was kept, and what happened in one more update of a single task."""
         packing = Packing.of(self.ppo.env)
         happened = jax.tree.map(lambda leaf: leaf[0], happened)
-        rows, reached = kept.rows.at[place].set(packing.pack(happened.transitions)), kept.reached
+        rows, reached, said = kept.rows.at[place].set(packing.pack(happened.transitions)), kept.reached, kept.said
         if self.ppo.keeps_reached:
             reached = reached.at[place].set(packing.seen(self.ppo.env, happened.reached))
-        return Kept(rows, reached)
+        if happened.said is not None:
+            said = said.at[place].set(happened.said.astype(jnp.float16))
+        return Kept(rows, reached, said)
 
     def end(self, state: AgentState) -> tuple[AgentState, Reports]:
         """As the agent says."""
@@ -93,8 +103,10 @@ class Explore:
         first = max(0, self.kept_updates - updates)  # a short phase does not fill all of the room
         after = observe_all(env, jax.tree.map(lambda leaf: leaf[0], work.learner.actors.states))
         last = np.asarray(packing.seen(env, after))
-        pieces = [np.asarray(one[first:]) for one in (work.kept.rows, work.kept.reached)]
-        rows, reached = (one.reshape(-1, *one.shape[2:])[-self.times :] for one in pieces)
+        pieces = [np.asarray(one[first:]) for one in (work.kept.rows, work.kept.reached, work.kept.said)]
+        rows, reached, said = (one.reshape(-1, *one.shape[2:])[-self.times :] for one in pieces)
+        if self.ppo.keeps_said:
+            return Replay(np.concatenate([rows, last[None]]), len(rows), said)
         if not self.ppo.keeps_reached:
             return Replay(np.concatenate([rows, last[None]]), len(rows))
         flat = jnp.asarray(rows.reshape(-1, packing.words))

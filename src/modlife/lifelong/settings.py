@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from modlife.checks import check_between, check_fields
 from modlife.domains.graph import ProblemGraph
 from modlife.errors import InputError
-from modlife.learners.config import BCQConfig, DistillConfig, EWCConfig, PPOConfig
+from modlife.learners.config import BCQConfig, ClearConfig, DistillConfig, EWCConfig, PPOConfig
 from modlife.registry import Table
 
 LARGEST_REPLAY = 2**24
@@ -196,6 +196,29 @@ class Distilled(Online):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_between(self, 1, LARGEST_REPLAY, "replay_size")
+
+
+@dataclass(frozen=True)
+class Rehearsed(Online):
+    """Settings of CLEAR."""
+
+    replay_size: int = 10_000
+    """Transitions kept of each task: the last ones of its online phase."""
+    clear: ClearConfig = field(default_factory=ClearConfig)
+    """How old tasks are rehearsed."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_between(self, 1, LARGEST_REPLAY, "replay_size")
+
+    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
+        """Replay holds at least one piece."""
+        least = self.clear.unroll * self.ppo.envs
+        if min(self.replay_size, steps) < least:
+            raise InputError(
+                f"replay_size = {self.replay_size} and steps = {steps}, but a piece of {self.clear.unroll} steps in "
+                f"{self.ppo.envs} environments takes {least}. Give more, or a smaller --clear.unroll."
+            )
 
 
 @dataclass(frozen=True)

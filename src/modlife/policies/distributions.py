@@ -35,6 +35,10 @@ class Categorical(eqx.Module):
         """What tells it from others of its kind."""
         return self.log_probs
 
+    def other(self, numbers: Float[Array, "A B"]) -> "Categorical":
+        """One of its kind."""
+        return Categorical(numbers)
+
     def divergence(self, other: Float[Array, "A B"]) -> Float[Array, " B"]:
         """KL(p || self) = Σₐ p(a) (log p(a) - log self(a)) of each sample; p has these numbers."""
         return (jnp.exp(other) * (other - self.log_probs)).sum(axis=0)
@@ -64,13 +68,17 @@ class Gaussian(eqx.Module):
         """What tells it from others of its kind: its spread is fixed."""
         return self.mean
 
+    def other(self, numbers: Float[Array, "A B"]) -> "Gaussian":
+        """One of its kind."""
+        return Gaussian(numbers, self.log_std)
+
     def divergence(self, other: Float[Array, "A B"]) -> Float[Array, " B"]:
         """KL(p || self) = ½ Σⱼ ((mⱼ - meanⱼ) / stdⱼ)² of each sample; p has the means m and the same spread."""
         return (0.5 * (other - self.mean) ** 2 * jnp.exp(-2 * self.log_std)[:, None]).sum(axis=0)
 
 
 Distribution = Categorical | Gaussian
-"""Has `sample`, `log_prob`, `entropy`, `numbers` and `divergence`; learners know little else of it."""
+"""Has `sample`, `log_prob`, `entropy`, `numbers`, `other` and `divergence`; learners know little else of it."""
 
 
 def noise(actions: Discrete | Continuous, shape: tuple[int, ...], *, key: PRNGKey) -> Float[Array, "..."]:
