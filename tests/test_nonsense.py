@@ -29,8 +29,8 @@ from modlife.cli.words import read_options
 from modlife.domains.grid2d.world import World
 from modlife.domains.robot.world import RobotWorld
 from modlife.errors import InputError
-from modlife.learners.config import BCQConfig, BoundedConfig, PPOConfig
-from modlife.lifelong.settings import ExhaustiveConfig, HalvingConfig, Online, Searching, Told
+from modlife.learners.config import BCQConfig, BoundedConfig, ClearConfig, DistillConfig, EWCConfig, PPOConfig
+from modlife.lifelong.settings import Distilled, ExhaustiveConfig, HalvingConfig, Online, Rehearsed, Searching, Told
 from modlife.runs.config import LifeConfig, life_from_json
 from modlife.runs.store import RunWriter
 
@@ -43,6 +43,11 @@ GROUPS: list[tuple[type, list[str], str]] = [
     (PPOConfig, TRAIN, "--ppo."),
     (BCQConfig, TRAIN, "--offline."),
     (BoundedConfig, [*TRAIN, "--offline", "bounded"], "--offline."),
+    (EWCConfig, [*TRAIN, "--agent", "ewc"], "--ewc."),
+    (ClearConfig, [*TRAIN, "--agent", "clear"], "--clear."),
+    (DistillConfig, [*TRAIN, "--agent", "reset-distill"], "--distill."),
+    (Rehearsed, [*TRAIN, "--agent", "clear"], "--"),
+    (Distilled, [*TRAIN, "--agent", "reset-distill"], "--"),
     (ExhaustiveConfig, TRAIN, "--search."),
     (HalvingConfig, [*TRAIN, "--search", "halving"], "--search."),
     (Searching, TRAIN, "--"),
@@ -53,7 +58,7 @@ GROUPS: list[tuple[type, list[str], str]] = [
 """Configs, and how a command gives their fields."""
 
 ZERO_IS_FINE = {"discount", "gae_lambda", "value_weight", "entropy_weight", "td_weight", "likelihood_weight"}
-ZERO_IS_FINE |= {"logit_weight", "threshold", "seed", "repair"}
+ZERO_IS_FINE |= {"logit_weight", "threshold", "seed", "repair", "strength", "decay", "policy_weight"}
 BAD_NUMBERS = ["nan", "inf", "-inf", "-1", "1e30", "x", str(BIG), "", "1,000"]
 BAD_WHOLE = [*BAD_NUMBERS, "1e5", "100k", "3.5", "True"]
 
@@ -67,7 +72,7 @@ def kinds(config: type) -> Iterator[tuple[str, Any]]:
 
 
 def may_be_zero(config: type, name: str) -> bool:
-    return name in ZERO_IS_FINE or (issubclass(config, BCQConfig) and name == "epochs")
+    return name in ZERO_IS_FINE or (issubclass(config, BCQConfig | DistillConfig) and name == "epochs")
 
 
 def numbers() -> Iterator[tuple[type, list[str], str, str]]:
