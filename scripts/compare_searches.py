@@ -2,7 +2,8 @@
 
     python scripts/compare_searches.py RUN --out results/search.json
 
-Each search chooses a structure for each task that the life searched one for; exhaustive search does so twice, with
+Each search chooses a structure for each task that the life searched one for, and of which a checkpoint was kept
+(all in lives of up to 128 tasks); exhaustive search does so twice, with
 other luck. What they chose is then evaluated in the same fresh episodes. Regret is what it lacks to the best of them.
 """
 
@@ -44,7 +45,8 @@ def banks(run: RunDirectory) -> Iterator[tuple[Compositional, AgentState, Task]]
         facts = saved.index.description
         if facts.ended and facts.stage < len(config.chosen):
             agent, state = acting_state(config, saved)
-            assert isinstance(agent, Compositional)
+            if not isinstance(agent, Compositional):
+                return
             if agent.known(state, config.chosen[facts.stage]) is None:
                 yield agent, state, config.chosen[facts.stage]
 
@@ -105,6 +107,8 @@ def main() -> None:
         key = jax.random.fold_in(jax.random.key(options.seed), len(state.met))
         rows.append({"task": str(task), **compared(agent, state, task, episodes=options.episodes, key=key)})
         print(json.dumps(rows[-1]), flush=True)
+    if len(rows) < 2:
+        raise SystemExit(f"'{options.run}' has too few tasks with searched structures.")
     told = {"run": options.run.name, "episodes": options.episodes, "seed": options.seed, **origin(devices=1)}
     options.out.write_text(json.dumps({**told, "summary": summary(rows), "choices": rows}, indent=1) + "\n")
     print(json.dumps(summary(rows), indent=1))

@@ -36,6 +36,7 @@ SMALL = {
     "search": {"episodes": 1},
     "ewc": {"samples": 128},
     "clear": {"unroll": 8},
+    "compress": {"epochs": 2, "batch": 64, "samples": 128},
     "distill": {"epochs": 2, "batch": 64, "old_rows": 64},
     "modules": 2,
     "replay_size": 256,

@@ -22,7 +22,7 @@ from modlife.domains.grid2d.world import World
 from modlife.learners import fisher as information
 from modlife.learners import losses
 from modlife.learners.clear import Clear
-from modlife.learners.config import ClearConfig, DistillConfig, EWCConfig, PPOConfig
+from modlife.learners.config import ClearConfig, CompressConfig, DistillConfig, EWCConfig, PPOConfig
 from modlife.learners.distill import Distiller, divergences, of_replay
 from modlife.learners.fisher import fisher
 from modlife.learners.ppo import PPO, Anchor, pull_of
@@ -32,8 +32,10 @@ from modlife.lifelong.clear import CLEAR
 from modlife.lifelong.ewc import EWC, Elastic
 from modlife.lifelong.finetune import OneNetwork
 from modlife.lifelong.loop import Moment, evaluate_agent, live
+from modlife.lifelong.progress_compress import ProgressCompress
 from modlife.lifelong.reset_distill import ResetDistill
 from modlife.policies.bank import parameter_count
+from modlife.policies.columns import Beside, Columns, TwoColumns, is_layer
 from modlife.policies.conv_modules import ConvModules
 from modlife.policies.dense_modules import DenseModules
 from modlife.policies.modular import GaussianOutput, Monolithic, Output, dense
@@ -273,7 +275,7 @@ def samples_of(task: int, *, times: int = ROWS // 4) -> Replay:
     rows = Packing.of(SIGNS).pack(Transition(seen, no.astype(jnp.uint8), no.astype(jnp.float32), no, no))
     replay = Replay(np.asarray(rows), times)
     teacher = NETWORK.pick(NETWORK.init(key=jax.random.key(100 + task)), (task % 2, task // 2 % 2))
-    return replace(replay, taught=DISTILLER.said(replay, teacher))
+    return replace(replay, taught=DISTILLER.said(replay, NETWORK, teacher))
 
 
 def test_what_a_policy_said_is_its_log_probabilities():
@@ -286,9 +288,9 @@ def test_what_a_policy_said_is_its_log_probabilities():
 
 def test_divergences_are_those_of_each_samples_own_task():
     params, tasks = NETWORK.init(key=KEY), [(0, 1), (1, 1)]
-    one, other = (of_replay(task, samples_of(n), 8) for n, task in enumerate(tasks))
-    rows, said = (jnp.concatenate([getattr(one, name), getattr(other, name)]) for name in ("rows", "said"))
-    found = divergences(DISTILLER, params, rows, said, jnp.repeat(jnp.array(tasks), 8, axis=0))
+    one, other = (of_replay(task, samples_of(n, times=2)) for n, task in enumerate(tasks))
+    both = jax.tree.map(lambda *parts: jnp.concatenate(parts), one, other)
+    found = divergences(DISTILLER, params, both.at(jnp.arange(16)))
     for place, (task, sample) in enumerate(zip(tasks, (one, other), strict=True)):
         parts = SIGNS.parts(Packing.of(SIGNS).unpack(sample.rows).observation)
         output = NETWORK(NETWORK.pick(params, task), parts)
@@ -300,15 +302,16 @@ def test_divergences_are_those_of_each_samples_own_task():
 
 def test_old_tasks_are_drawn_evenly_and_room_that_is_not_filled_is_never_read():
     """The gradient of old tasks, over many steps, is that of the mean over all of their samples."""
-    replays, structures = [samples_of(n) for n in range(4)], [(0, 0), (1, 0), (0, 1), (1, 1)]
+    replays, structures = [samples_of(n, times=12) for n in range(3)], [(0, 0), (1, 0), (0, 1), (1, 1)]
+    replays.append(samples_of(3))
     still = replace(DISTILLER, config=replace(DISTILLER.config, learning_rate=1e-12, epochs=400))
     student = still.init(NETWORK.init(key=KEY))
     told = [means for _, _, means in still.run(structures, replays, student, done=0, key=KEY) if means]
     new, old = (np.mean([means[name] for means in told]) for name in ("new", "old"))
     far = [
-        float(divergences(still, student.params, some.rows, some.said, jnp.tile(some.structures, (count, 1))).mean())
+        float(divergences(still, student.params, some.at(jnp.arange(count))).mean())
         for structure, replay, count in zip(structures, replays, [48, 48, 48, ROWS], strict=True)
-        for some in [of_replay(structure, replay, count)]
+        for some in [of_replay(structure, replay)]
     ]
     assert new == pytest.approx(far[-1], rel=1e-3)
     assert old == pytest.approx(np.mean(far[:-1]), rel=0.02)  # 38,400 draws: 0.02 is more than four standard errors
@@ -457,9 +460,76 @@ def test_clear_keeps_all_of_the_old_task_if_cloning_is_strong():
     assert score(agent, end.state, PLAIN) > 0.98
 
 
-# Networks
+# Columns
 
 
-def test_a_monolithic_agent_has_as_many_parameters_as_the_paper_says():
-    grid = Grid2D(World(actions=7))
-    assert parameter_count(Monolithic(grid.graph, 1, ConvModules(), 16).init(key=KEY)) == 18_928
+@pytest.mark.parametrize(("actions", "one", "both"), [(7, 18_928, 70_282), (6, 18_863, 70_074)])
+def test_agents_have_as_many_parameters_as_the_paper_says(actions: Any, one: int, both: int):
+    network = Monolithic(Grid2D(World(actions=actions)).graph, 1, ConvModules(), 16)
+    assert parameter_count(network.init(key=KEY)) == one
+    assert parameter_count(TwoColumns(network).init(key=KEY)) == both
+
+
+def without_laterals(column: Any) -> Any:
+    def plain(layer: Any) -> Any:
+        return layer.layer if isinstance(layer, Beside) else layer
+
+    return jax.tree.map(plain, column, is_leaf=is_layer)
+
+
+def test_without_laterals_the_active_column_is_a_network_of_its_own():
+    grid, key = Grid2D(World()), jax.random.key(3)
+    network = Monolithic(grid.graph, 1, ConvModules(), 16)
+    columns, task = TwoColumns(network).init(key=KEY), jnp.array([2, 0, 1])
+    states = jax.vmap(lambda key: grid.reset(task, key=key))(jax.random.split(key, 8))
+    parts = grid.parts(jax.vmap(grid.observe)(states))
+    closed = jax.tree.map(lambda leaf: 0 * leaf if leaf.ndim == 1 else leaf, columns.active)  # gates, and biases
+    other = Columns(closed, network.init(key=jax.random.key(7)))
+    for both in (Columns(closed, columns.frozen), other):
+        found = TwoColumns(network)(TwoColumns(network).pick(both, task), parts)
+        expected = network(network.pick(without_laterals(closed), task), parts)
+        np.testing.assert_allclose(found.distribution.numbers, expected.distribution.numbers, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found.value, expected.value, rtol=1e-4, atol=1e-5)
+
+
+def test_lateral_connections_by_hand():
+    """The actor's output layer takes from the frozen column's hidden layer; its own hidden layer is a first one."""
+    columns, task, x = TwoColumns(NETWORK).init(key=KEY), jnp.array([1, 0]), jnp.array([[0.7, -1.0]])
+    output = TwoColumns(NETWORK)(TwoColumns(NETWORK).pick(columns, task), {"number": x})
+    assert isinstance(output, Output)
+    hot, hidden = jnp.broadcast_to(NETWORK.described(task)[:, None], (16, 2)), []
+    for early, last in (without_laterals(columns.active), columns.frozen):
+        joined = jnp.concatenate([x, jnp.tanh(early.layer(x)), hot])
+        hidden.append(jnp.tanh(last.actor.hidden(joined)))
+    out = columns.active[-1].actor.out
+    lateral = out.gate[:, None] * (out.second @ jnp.tanh(out.first @ hidden[1]))
+    np.testing.assert_allclose(output.logits, out.layer(hidden[0]) + lateral, rtol=1e-4, atol=1e-5)
+
+
+def test_progress_does_not_move_the_knowledge_base_and_moves_all_of_the_active_column():
+    ppo = PPO(SIGNS, TwoColumns(NETWORK), SMALL)
+    columns, task = ppo.network.init(key=KEY), jnp.array([[1, 0]])
+    state = ppo.init(columns, task, task, key=KEY)
+    for number in range(3):
+        state, _, _ = ppo.update(state, key=jax.random.fold_in(KEY, number))
+    assert all(map(np.array_equal, jax.tree.leaves(state.params.frozen), jax.tree.leaves(columns.frozen)))
+    pairs = zip(jax.tree.leaves(state.params.active), jax.tree.leaves(columns.active), strict=True)
+    assert not any(np.array_equal(one, other) for one, other in pairs)
+
+
+def test_progress_and_compress_learns_and_keeps_the_old_task_if_it_is_held_back():
+    ppo = PPO(SIGNS, TwoColumns(NETWORK), SMALL)
+    weak, strong = (
+        ProgressCompress(
+            **{**ONLINE, "ppo": ppo},
+            replay_size=1024,
+            config=CompressConfig(strength=strength, samples=256, batch=64, learning_rate=1e-3),
+        )
+        for strength in (0.0, 1e7)
+    )
+    ends = {agent: [moment.state for moment in lived(agent, PLAIN, TURNED)] for agent in (weak, strong)}
+    for agent, (first, second) in ends.items():
+        assert score(agent, first, PLAIN) > 0.9
+        assert not second.memory
+    assert score(weak, ends[weak][1], TURNED) > 0.9 > 0.6 > score(weak, ends[weak][1], PLAIN)
+    assert score(strong, ends[strong][1], PLAIN) > 0.9

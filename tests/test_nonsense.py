@@ -29,8 +29,25 @@ from modlife.cli.words import read_options
 from modlife.domains.grid2d.world import World
 from modlife.domains.robot.world import RobotWorld
 from modlife.errors import InputError
-from modlife.learners.config import BCQConfig, BoundedConfig, ClearConfig, DistillConfig, EWCConfig, PPOConfig
-from modlife.lifelong.settings import Distilled, ExhaustiveConfig, HalvingConfig, Online, Rehearsed, Searching, Told
+from modlife.learners.config import (
+    BCQConfig,
+    BoundedConfig,
+    ClearConfig,
+    CompressConfig,
+    DistillConfig,
+    EWCConfig,
+    PPOConfig,
+)
+from modlife.lifelong.settings import (
+    Compressed,
+    Distilled,
+    ExhaustiveConfig,
+    HalvingConfig,
+    Online,
+    Rehearsed,
+    Searching,
+    Told,
+)
 from modlife.runs.config import LifeConfig, life_from_json
 from modlife.runs.store import RunWriter
 
@@ -46,6 +63,8 @@ GROUPS: list[tuple[type, list[str], str]] = [
     (EWCConfig, [*TRAIN, "--agent", "ewc"], "--ewc."),
     (ClearConfig, [*TRAIN, "--agent", "clear"], "--clear."),
     (DistillConfig, [*TRAIN, "--agent", "reset-distill"], "--distill."),
+    (CompressConfig, [*TRAIN, "--agent", "pc"], "--compress."),
+    (Compressed, [*TRAIN, "--agent", "pc"], "--"),
     (Rehearsed, [*TRAIN, "--agent", "clear"], "--"),
     (Distilled, [*TRAIN, "--agent", "reset-distill"], "--"),
     (ExhaustiveConfig, TRAIN, "--search."),
@@ -72,7 +91,7 @@ def kinds(config: type) -> Iterator[tuple[str, Any]]:
 
 
 def may_be_zero(config: type, name: str) -> bool:
-    return name in ZERO_IS_FINE or (issubclass(config, BCQConfig | DistillConfig) and name == "epochs")
+    return name in ZERO_IS_FINE or (issubclass(config, BCQConfig | DistillConfig | CompressConfig) and name == "epochs")
 
 
 def numbers() -> Iterator[tuple[type, list[str], str, str]]:

@@ -286,13 +286,16 @@ def test_old_replay_is_read_from_its_file_when_it_is_needed(tmp_path: Path, monk
         [one.rows for one in again]
 
 
-@pytest.mark.parametrize("name", ["comp-search", "bounded"])
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [("comp-search", "offline"), ("bounded", "offline"), ("reset-distill", "offline"), ("clear", "online")],
+)
 def test_a_life_whose_replay_lies_in_files_is_the_same_life(
-    lives: Callable[[str], Lived], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lives: Callable[[str], Lived], name: str, phase: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(saving, "IN_MEMORY", 1)
     life = lives(name)
-    run = life.copy(tmp_path / "run", life.amid("offline"))
+    run = life.copy(tmp_path / "run", max(n for n, facts in life.described().items() if facts.facts.phase == phase))
     *old, new = found_in(run, life.config).moment.state.memory
     assert len(old) >= 1 and {type(one) for one in old} == {Shelved} and type(new) is Replay
     with lenient():

@@ -245,8 +245,7 @@ class Bounded(BCQ):
         rows = self.config.old_rows
         if rows is None:
             return replay
-        words = np.asarray(jax.random.key_data(key)).tolist()
-        return replay.thinned(max(1, rows // self.layout.envs), rng=np.random.default_rng(words))
+        return replay.thinned(max(1, rows // self.layout.envs), key=key)
 
     def said(self, replay: Replay, policy: Chain) -> Float16[np.ndarray, "time E n"]:
         """What a policy says of every transition."""

@@ -20,7 +20,8 @@ from modlife.learners import losses
 from modlife.learners.config import ClearConfig
 from modlife.learners.ppo import PPO, Rehearsal
 from modlife.learners.replay import AnyReplay, Packing, Transition
-from modlife.learners.replay_table import room_for
+from modlife.learners.replay_table import ONE, room_for
+from modlife.learners.sharding import ALL, Devices
 from modlife.policies.modular import Monolithic
 from modlife.types import Pytree, Structure
 
@@ -47,17 +48,19 @@ class Clear(Rehearsal):
     config: ClearConfig = eqx.field(static=True)
 
     @staticmethod
-    def of(config: ClearConfig, structures: Sequence[Structure], memory: Sequence[AnyReplay]) -> "Clear":
-        """The replay of these tasks, all of one size."""
+    def of(
+        config: ClearConfig, structures: Sequence[Structure], memory: Sequence[AnyReplay], devices: Devices = ONE
+    ) -> "Clear":
+        """The replay of these tasks, all of one size, on every device."""
         whole = [replay.read() for replay in memory]
         filled = [n % len(whole) for n in range(room_for(len(whole)))]
-        return Clear(
-            rows=jnp.asarray(np.stack([whole[n].rows for n in filled])),
-            said=jnp.asarray(np.stack([whole[n].taught for n in filled])),
-            structures=jnp.asarray(np.array([structures[n] for n in filled], np.int32)),
-            count=jnp.int32(len(whole)),
-            config=config,
-        )
+        parts = {
+            "rows": np.stack([whole[n].rows for n in filled]),
+            "said": np.stack([whole[n].taught for n in filled]),
+            "structures": np.array([structures[n] for n in filled], np.int32),
+            "count": np.array(len(whole), np.int32),
+        }
+        return Clear(**{name: devices.place(part, ALL) for name, part in parts.items()}, config=config)
 
     def gradient(self, ppo: PPO, params: Pytree, number: Int[Array, ""], *, key: PRNGKey) -> Pytree:
         """The gradient of the loss on some pieces."""
@@ -94,8 +97,7 @@ class Clear(Rehearsal):
         then = says.other(piece.said[..., :-1].reshape(length * count, -1).T)
         log_prob = says.log_prob(steps.action)
         values = output.value.reshape(length + 1, count)
-        stops = steps.terminated if config.bootstrap_truncated else steps.ended
-        discount = jnp.where(stops, 0.0, config.discount).reshape(length, count)
+        discount = jnp.where(steps.ended, 0.0, config.discount).reshape(length, count)
         target, advantage = jax.vmap(losses.vtrace, in_axes=1, out_axes=1)(
             jax.lax.stop_gradient(log_prob - then.log_prob(steps.action)).reshape(length, count),
             steps.reward.reshape(length, count),

@@ -103,6 +103,8 @@ class DistillConfig:
     """Share of the new task in the loss, if there are old ones."""
     old_rows: int = 10_000
     """Transitions that are kept of a task once it has been distilled."""
+    max_grad_norm: float | None = None
+    """Gradients are scaled down to this norm, if it is given."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -110,8 +112,44 @@ class DistillConfig:
         check_between(self, 0, 10_000, "epochs")
         check_between(self, 1, MOST, "old_rows")
         check_positive(self, "learning_rate", most=1)
+        if self.max_grad_norm is not None:
+            check_positive(self, "max_grad_norm", most=HEAVIEST)
         if not 0 < self.new_share < 1:
             raise InputError(f"new_share = {self.new_share}, but it must be more than 0 and less than 1.")
+
+
+@dataclass(frozen=True)
+class CompressConfig:
+    """How Progress & Compress folds the active column into the knowledge base; the defaults are the paper's."""
+
+    strength: float = 10.0
+    """Lambda: weight of EWC's penalty, beside the mean divergence. It depends on how information is counted."""
+    decay: float = 1.0
+    """Gamma: what is left of the information of earlier tasks when a new one's is added."""
+    samples: int = 4096
+    """Transitions of a task by which its information is estimated."""
+    epochs: int = 10
+    """Passes over the kept transitions of the task."""
+    batch: int = 256
+    """Samples in a gradient step."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+    max_grad_norm: float = 0.5
+    """Gradients, with EWC's pull, are scaled down to this norm."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_between(self, 0, 1e12, "strength")
+        check_range("decay", self.decay, 0, 1)
+        check_between(self, 1, MOST, "samples", "batch")
+        check_between(self, 0, 10_000, "epochs")
+        check_positive(self, "learning_rate", most=1)
+        check_positive(self, "max_grad_norm", most=HEAVIEST)
+
+    @property
+    def distilling(self) -> DistillConfig:
+        """How the divergence is learnt."""
+        return DistillConfig(self.epochs, self.batch, self.learning_rate, max_grad_norm=self.max_grad_norm)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
     L = s E_new KL(π_then || π) + (1 - s) E_old KL(π_then || π)        s: `new_share`; 1 if there are no old tasks
 
-Each gradient step takes a batch of the new task and as large a one of all old tasks together, evenly; samples carry the
-numbers that the policy had said of them which learnt the task. The critic is not taught.
+Each gradient step takes a batch of the new task and, if there are any, as large a one of all old tasks together,
+evenly; samples carry the numbers that the policy had said of them which learnt the task. The critic is not taught.
+Parameters may be drawn back to an anchor.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +22,11 @@ from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.config import DistillConfig
 from modlife.learners.minibatches import shuffle
 from modlife.learners.offline import PIECE
+from modlife.learners.ppo import Anchor, pull_of
 from modlife.learners.replay import AnyReplay, Packing, Replay
 from modlife.learners.replay_table import room_for
 from modlife.policies.bank import Chain
-from modlife.policies.modular import Monolithic
+from modlife.policies.modular import Monolithic, Network
 from modlife.types import Pytree, Structure
 
 AT_ONCE = 512
@@ -43,6 +45,10 @@ class Samples(eqx.Module):
         """Samples of a task."""
         return self.rows.shape[0] // self.structures.shape[0]
 
+    def at(self, index: Int[Array, " B"]) -> "Samples":
+        """Some samples, each as if of a task of its own."""
+        return Samples(self.rows[index], self.said[index], self.structures[index // self.each])
+
 
 class Student(eqx.Module):
     """A network between two gradient steps."""
@@ -51,6 +57,7 @@ class Student(eqx.Module):
     opt_state: Pytree
     loss: Float[Array, "2"]
     """Sums over the steps of this epoch of the divergences of the new task and of old ones."""
+    anchor: Anchor | None = None
 
 
 @dataclass(frozen=True)
@@ -74,12 +81,13 @@ class Distiller:
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
-        """Adam on all parameters as one vector (which saves a kernel per array)."""
-        return optax.flatten(optax.adam(self.config.learning_rate))
+        """Adam, after clipping where that is asked for, on all parameters as one vector."""
+        adam, norm = optax.adam(self.config.learning_rate), self.config.max_grad_norm
+        return optax.flatten(adam if norm is None else optax.chain(optax.clip_by_global_norm(norm), adam))
 
-    def init(self, params: Chain) -> Student:
+    def init(self, params: Chain, anchor: Anchor | None = None) -> Student:
         """A student with these parameters."""
-        return Student(params, self.optimiser.init(params), jnp.zeros(2))
+        return Student(params, self.optimiser.init(params), jnp.zeros(2), anchor)
 
     def run(
         self,
@@ -91,13 +99,9 @@ class Distiller:
         key: PRNGKey,
     ) -> Iterator[tuple[int, Student, Mapping[str, float] | None]]:
         """The gradient steps from number `done` on, in pieces of a second or two; the last task is the new one."""
-        *old, new = (
-            of_replay(structure, replay, rows)
-            for structure, replay, rows in zip(
-                structures, replays, [*[self.config.old_rows] * (len(replays) - 1), self.rows], strict=True
-            )
-        )
-        pool, number, piece = pooled(old or [new]), done, max(1, PIECE // (2 * self.config.batch))
+        *old, new = (of_replay(*one) for one in zip(structures, replays, strict=True))
+        pool = pooled(old) if old else None
+        number, piece = done, max(1, PIECE // (2 * self.config.batch))
         while number < self.steps:
             epoch, first = divmod(number, self.epoch_steps)
             count = min(piece, self.epoch_steps - first)
@@ -112,19 +116,18 @@ class Distiller:
                 state = replace(state, loss=jnp.zeros(2))
                 yield number, state, means
 
-    def said(self, replay: Replay, policy: Pytree) -> Float16[np.ndarray, "time E A"]:
-        """What a policy says of every transition: the numbers of its distribution."""
+    def said(self, replay: Replay, network: Network, policy: Pytree) -> Float16[np.ndarray, "time E A"]:
+        """What a policy of a network says of every transition: the numbers of its distribution."""
         rows = replay.rows[: replay.times].reshape(-1, replay.rows.shape[-1])
         padded = np.resize(rows, (-(-len(rows) // AT_ONCE) * AT_ONCE, rows.shape[1]))
-        found = np.asarray(ask(self, policy, jnp.asarray(padded)))[: len(rows)]
+        found = np.asarray(ask(self.env, network, policy, jnp.asarray(padded)))[: len(rows)]
         return found.reshape(replay.times, -1, found.shape[1])
 
 
-def of_replay(structure: Structure, replay: AnyReplay, count: int) -> Samples:
-    """So many samples of a task's replay, some of them several times if it has fewer."""
+def of_replay(structure: Structure, replay: AnyReplay) -> Samples:
+    """All transitions of a task's replay."""
     whole = replay.read()
-    rows, said = whole.rows[: whole.times], whole.taught
-    flat = [np.resize(part.reshape(-1, part.shape[-1]), (count, part.shape[-1])) for part in (rows, said)]
+    flat = [part.reshape(-1, part.shape[-1]) for part in (whole.rows[: whole.times], whole.taught)]
     return Samples(jnp.asarray(flat[0]), jnp.asarray(flat[1]), jnp.array([structure], jnp.int32))
 
 
@@ -138,7 +141,7 @@ def pooled(tasks: Sequence[Samples]) -> Samples:
 def train(
     distiller: Distiller,
     state: Student,
-    data: tuple[Samples, Samples],
+    data: tuple[Samples, Samples | None],
     old_count: Int[Array, ""],
     first: Int[Array, ""],
     count: Int[Array, ""],
@@ -146,53 +149,47 @@ def train(
     key: PRNGKey,
 ) -> Student:
     """Some gradient steps of an epoch, from number `first` on, with a new task and old ones; the key is the epoch's."""
-    (new, old), config, batch = data, distiller.config, distiller.config.batch
+    (new, old), batch = data, distiller.config.batch
     key_order, key_old = jax.random.split(key)
     order = shuffle(new.rows.shape[0], key=key_order)
     order = jnp.concatenate([order, jnp.resize(order, (batch,))])
-    share = jnp.where(old_count > 0, config.new_share, 1.0)
+    share = 1.0 if old is None else distiller.config.new_share
 
     def body(step: Array, state: Student) -> Student:
         here = jax.lax.dynamic_slice(order, (step * batch,), (batch,))
-        most = jnp.maximum(1, old_count * old.each)
-        there = jax.random.randint(jax.random.fold_in(key_old, step), (batch,), 0, most)
-        rows, said = (
-            jnp.concatenate([getattr(new, name)[here], getattr(old, name)[there]]) for name in ("rows", "said")
-        )
-        structures = jnp.concatenate([new.structures[here // new.each], old.structures[there // old.each]])
+        sample = new.at(here)
+        if old is not None:
+            there = jax.random.randint(jax.random.fold_in(key_old, step), (batch,), 0, old_count * old.each)
+            sample = jax.tree.map(lambda *both: jnp.concatenate(both), sample, old.at(there))
 
         def loss(params: Chain) -> tuple[Array, Array]:
-            far = divergences(distiller, params, rows, said, structures)
-            parts = jnp.stack([far[:batch].mean(), far[batch:].mean()])
+            far = divergences(distiller, params, sample)
+            parts = jnp.stack([far[:batch].mean(), far[batch:].mean() if old is not None else jnp.float32(0)])
             return share * parts[0] + (1 - share) * parts[1], parts
 
         gradient, parts = jax.grad(loss, has_aux=True)(state.params)
+        if state.anchor is not None:
+            gradient = jax.tree.map(jnp.add, gradient, pull_of(state.anchor, state.params))
         change, opt_state = distiller.optimiser.update(gradient, state.opt_state, state.params)
         params: Chain = optax.apply_updates(state.params, change)  # pyright: ignore[reportAssignmentType]  # Optax says less
-        return Student(params, opt_state, state.loss + parts * jnp.stack([jnp.float32(1), old_count > 0]))
+        return Student(params, opt_state, state.loss + parts, state.anchor)
 
     return jax.lax.fori_loop(first, first + count, body, state)
 
 
-def divergences(
-    distiller: Distiller,
-    params: Chain,
-    rows: UInt32[Array, "B W"],
-    said: Float16[Array, "B A"],
-    structures: Int[Array, "B F"],
-) -> Float[Array, " B"]:
-    """How far the network is from what was said, sample by sample."""
-    parts = distiller.env.parts(Packing.of(distiller.env).unpack(rows).observation)
-    output = distiller.network((params, distiller.network.described(structures)), parts)
-    return output.distribution.divergence(said.T.astype(jnp.float32))
+def divergences(distiller: Distiller, params: Chain, samples: Samples) -> Float[Array, " B"]:
+    """How far the network is from what was said, sample by sample, each of a task of its own."""
+    parts = distiller.env.parts(Packing.of(distiller.env).unpack(samples.rows).observation)
+    output = distiller.network((params, distiller.network.described(samples.structures)), parts)
+    return output.distribution.divergence(samples.said.T.astype(jnp.float32))
 
 
-@partial(jax.jit, static_argnums=0)
-def ask(distiller: Distiller, policy: Pytree, rows: UInt32[Array, "B W"]) -> Float16[Array, "B A"]:
+@partial(jax.jit, static_argnums=(0, 1))
+def ask(env: Environment, network: Network, policy: Pytree, rows: UInt32[Array, "B W"]) -> Float16[Array, "B A"]:
     """What a policy says of packed transitions, whose number is a multiple of `AT_ONCE`."""
 
     def some(rows: UInt32[Array, "b W"]) -> Float16[Array, "b A"]:
-        parts = distiller.env.parts(Packing.of(distiller.env).unpack(rows).observation)
-        return distiller.network(policy, parts).distribution.numbers.T.astype(jnp.float16)
+        parts = env.parts(Packing.of(env).unpack(rows).observation)
+        return network(policy, parts).distribution.numbers.T.astype(jnp.float16)
 
     return jax.lax.map(some, rows.reshape(-1, AT_ONCE, rows.shape[1])).reshape(len(rows), -1)

@@ -24,6 +24,9 @@ from modlife.pauses import pause
 from modlife.policies.modular import Network
 from modlife.types import Pytree
 
+REHEARSAL = 0x6707
+"""Sets the keys of what old tasks add to gradient steps apart from those of the steps."""
+
 
 class Batch(eqx.Module):
     """Samples to learn from; axes [task, sample, ...]."""
@@ -208,7 +211,9 @@ class PPO:
             (params, opt_state), (number, index) = carry, piece
             gradient, norms = self.gradient(params, state.structures, batch, index), None
             if rehearsal is not None:
-                more = rehearsal.gradient(self, params, number, key=self.share.own_key(key))
+                more = rehearsal.gradient(
+                    self, params, number, key=jax.random.fold_in(self.share.own_key(key), REHEARSAL)
+                )
                 gradient = jax.tree.map(jnp.add, gradient, self.share.reduce(jax.lax.pmean, more))
             if state.anchor is not None:
                 pull = pull_of(state.anchor, params)

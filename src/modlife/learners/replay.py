@@ -60,7 +60,7 @@ class Replay(eqx.Module):
     times: int = eqx.field(static=True)
     """Time steps of transitions."""
     taught: Float16[np.ndarray, "taught columns n"] = eqx.field(default_factory=lambda: NOTHING)
-    """What the task's policy said of each transition (`policies.modular.Output.said`); empty where nobody asked."""
+    """What a policy of the task said of each transition, as the agent keeps it; empty where it does not."""
     measured: Float32[np.ndarray, " m"] = eqx.field(default_factory=lambda: UNKNOWN)
     """How well the task was done when it had been folded in (`lifelong.retention.Mark`); empty where nobody looks."""
 
@@ -74,10 +74,11 @@ class Replay(eqx.Module):
         """In each environment's column, what was seen where time limits cut its episodes off, in their order."""
         return self.rows[self.times + 1 :]
 
-    def thinned(self, times: int, *, rng: np.random.Generator) -> "Replay":
+    def thinned(self, times: int, *, key: PRNGKey) -> "Replay":
         """So many time steps of it, drawn evenly; what came after a transition is then not known any more."""
         if times >= self.times:
             return self
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
         drawn = np.sort(rng.choice(self.times, times, replace=False))
         taught = self.taught[drawn] if len(self.taught) else self.taught
         return Replay(np.concatenate([self.rows[drawn], self.last[None]]), times, taught, self.measured)
@@ -93,6 +94,11 @@ class Replay(eqx.Module):
         """Bytes in memory."""
         return self.rows.nbytes + self.taught.nbytes
 
+    @property
+    def length(self) -> int:
+        """All rows, over time."""
+        return len(self.rows)
+
     def read(self) -> "Replay":
         """It is here."""
         return self
@@ -104,6 +110,7 @@ class Shelved:
 
     read: Callable[[], Replay]
     times: int
+    length: int
     measured: Float32[np.ndarray, " m"]
     asked: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     """Answers of `some`."""

@@ -159,7 +159,7 @@ class Layout:
         return {
             "structures": self.padded([lesson.structure for lesson in lessons], (len(self.network.sizes),)),
             "times": self.padded([replay.times for replay in replays]),
-            "lengths": self.padded([len(replay.rows) for replay in replays]),
+            "lengths": self.padded([replay.length for replay in replays]),
             "slots": self.padded(self.slots(lessons), fill=-1),
             "patterns": self.padded([self.patterns.index(lesson.pattern) for lesson in lessons]),
             "weights": weights,

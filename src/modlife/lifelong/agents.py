@@ -98,6 +98,14 @@ AGENTS = Table(
         "modlife.lifelong.settings:Elastic",
     ),
     AgentEntry(
+        "pc",
+        "Progress & Compress: an active column learns beside a frozen knowledge base, and is folded into it with EWC",
+        "P&C",
+        "#ff7f0e",
+        "modlife.lifelong.progress_compress:build",
+        "modlife.lifelong.settings:Compressed",
+    ),
+    AgentEntry(
         "clear",
         "CLEAR: one network that rehearses old tasks in every gradient step, off-policy and by cloning",
         "CLEAR",

@@ -10,8 +10,9 @@ from modlife.learners.ppo import PPO
 from modlife.learners.replay import AnyReplay, Packing
 from modlife.lifelong.agent import AgentState, Phase
 from modlife.lifelong.agents import Plan
-from modlife.lifelong.explore import Explore, Exploring, update_count
-from modlife.lifelong.finetune import OneNetwork, network_of
+from modlife.lifelong.explore import Explore, Exploring, times_of
+from modlife.lifelong.finetune import OneNetwork
+from modlife.policies.modular import Monolithic
 from modlife.types import Pytree, Task
 
 
@@ -31,7 +32,7 @@ class CLEAR(OneNetwork):
     def rehearsal(self, state: AgentState) -> Clear | None:
         """The replay of all old tasks; None before there are any."""
         structures = [self.env.graph.indices(task) for task in state.met]
-        return Clear.of(self.config, structures, state.memory) if structures else None
+        return Clear.of(self.config, structures, state.memory, self.ppo.share) if structures else None
 
     def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> tuple[AgentState, Pytree]:
         """The network as it is, and what was seen and said last."""
@@ -42,8 +43,7 @@ class CLEAR(OneNetwork):
     @property
     def times(self) -> int:
         """Time steps that replay keeps of a task."""
-        config = self.ppo.config
-        return max(1, min(self.replay_size, update_count(self.ppo, self.steps) * config.batch) // config.envs)
+        return times_of(self.ppo, self.steps, self.replay_size)
 
     def problem(self, state: AgentState) -> str | None:
         """It has replay of as many tasks as it has met."""
@@ -61,7 +61,7 @@ class CLEAR(OneNetwork):
 
 def build(plan: Plan) -> CLEAR:
     """CLEAR."""
-    network, settings = network_of(plan), plan.settings
+    network, settings = Monolithic.usual(plan.env.graph, plan.modules), plan.settings
     ppo = PPO(plan.env, network, settings.ppo, plan.devices, keeps_said=True)
     more = {"replay_size": settings.replay_size, "config": settings.clear}
     return CLEAR(plan.env, network, ppo, plan.steps, episodes=plan.episodes, **more)

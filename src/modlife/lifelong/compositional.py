@@ -28,7 +28,7 @@ from modlife.lifelong.agent import AgentState, Phase, Reports
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.consolidate import Consolidate
 from modlife.lifelong.evaluation import Judge, wrong_chains
-from modlife.lifelong.explore import Explore, Exploring, begin_chain, update_count
+from modlife.lifelong.explore import Explore, Exploring, begin_chain, times_of
 from modlife.lifelong.reports import Chosen, Evaluated
 from modlife.lifelong.retention import NUMBERS
 from modlife.lifelong.search import ChooseStructure
@@ -111,8 +111,7 @@ class Compositional:
     @property
     def times(self) -> int:
         """Time steps that replay keeps of a task."""
-        config = self.ppo.config
-        return max(1, min(self.replay_size, update_count(self.ppo, self.steps) * config.batch) // config.envs)
+        return times_of(self.ppo, self.steps, self.replay_size)
 
     def layout(self, room: int) -> Layout:
         """Tables of replay with room for so many tasks."""

@@ -18,8 +18,9 @@ from modlife.learners.ppo import PPO, Anchor, LearnerState
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.explore import Explore, Exploring
-from modlife.lifelong.finetune import OneNetwork, network_of
+from modlife.lifelong.finetune import OneNetwork
 from modlife.policies.bank import Chain
+from modlife.policies.modular import Monolithic
 from modlife.types import Pytree, Task
 
 
@@ -31,6 +32,11 @@ class Elastic(eqx.Module):
     importance: Chain
     """F; zero before the first task has been learnt."""
 
+    def after(self, now: Chain, new: Chain, *, decay: float) -> "Elastic":
+        """When another task has been learnt, that needs so much of each parameter."""
+        importance = jax.tree.map(lambda old, more: decay * old + more, self.importance, new)
+        return Elastic(now, now, importance)
+
 
 @dataclass(frozen=True)
 class EWC(OneNetwork):
@@ -40,8 +46,7 @@ class EWC(OneNetwork):
 
     def init(self, *, key: PRNGKey) -> AgentState:
         """A fresh network that nothing holds back."""
-        fresh = self.network.init(key=key)
-        return AgentState(Elastic(fresh, fresh, jax.tree.map(jnp.zeros_like, fresh)))
+        return AgentState(elastic(self.network.init(key=key)))
 
     def parameters(self, state: AgentState) -> Chain:
         """Those of the network."""
@@ -58,9 +63,8 @@ class EWC(OneNetwork):
         now, structure = work.learner.params, work.learner.structures[0]
         replay = explore.replay(work, explore.length(state))
         new = fisher(self.env, self.network, now, structure, replay)
-        decay = self.config.decay
-        importance = jax.tree.map(lambda old, more: decay * old + more, state.params.importance, new)
-        return replace(state, params=Elastic(now, now, importance)), self.network.pick(now, structure)
+        known = state.params.after(now, new, decay=self.config.decay)
+        return replace(state, params=known), self.network.pick(now, structure)
 
     @property
     def times(self) -> int:
@@ -68,8 +72,13 @@ class EWC(OneNetwork):
         return -(-min(self.config.samples, self.steps) // self.ppo.config.envs)
 
 
+def elastic(fresh: Chain) -> Elastic:
+    """A fresh network that nothing holds back."""
+    return Elastic(fresh, fresh, jax.tree.map(jnp.zeros_like, fresh))
+
+
 def build(plan: Plan) -> EWC:
     """Online EWC."""
-    network = network_of(plan)
+    network = Monolithic.usual(plan.env.graph, plan.modules)
     ppo = PPO(plan.env, network, plan.settings.ppo, plan.devices)
     return EWC(plan.env, network, ppo, plan.steps, episodes=plan.episodes, config=plan.settings.ewc)

@@ -24,8 +24,8 @@ class Kept(eqx.Module):
     rows: UInt32[Array, "update T E W"]
     reached: UInt32[Array, "kept T E W"]
     """What was seen before restarts; empty where nobody asked for it."""
-    said: Float16[Array, "known T E n"]
-    """What the policy said; empty where nobody asked for it."""
+    said: Float16[Array, "update T E n"] | None = None
+    """What the policy said; None where nobody asked for it."""
 
 
 class Exploring(eqx.Module):
@@ -46,7 +46,7 @@ class Explore:
     finish: Callable[[AgentState, Exploring], tuple[AgentState, Reports]]
     key: PRNGKey
     times: int = 0
-    rehearsing: Callable[[AgentState], Rehearsal] | None = None
+    rehearsing: Callable[[AgentState], Rehearsal | None] | None = None
     """What of old tasks takes part in each gradient step, if anything."""
     name: str = "online"
 
@@ -54,9 +54,9 @@ class Explore:
         """A learner, and room for what will be kept."""
         shape = (self.kept_updates, self.ppo.config.length, self.ppo.config.envs, Packing.of(self.ppo.env).words)
         reached = shape if self.ppo.keeps_reached else (0, *shape[1:])
-        said = (shape[0] if self.ppo.keeps_said else 0, *shape[1:3], self.ppo.env.graph.actions.size + 1)
-        room = Kept(jnp.zeros(shape, jnp.uint32), jnp.zeros(reached, jnp.uint32), jnp.zeros(said, jnp.float16))
-        return Exploring(self.start(state), room)
+        said = (*shape[:3], self.ppo.env.graph.actions.size + 1) if self.ppo.keeps_said else None
+        room = [jnp.zeros(shape, jnp.uint32), jnp.zeros(reached, jnp.uint32), said and jnp.zeros(said, jnp.float16)]
+        return Exploring(self.start(state), Kept(*room))
 
     def length(self, state: AgentState) -> int:
         """Updates until each task has had at least its steps."""
@@ -89,7 +89,7 @@ class Explore:
         rows, reached, said = kept.rows.at[place].set(packing.pack(happened.transitions)), kept.reached, kept.said
         if self.ppo.keeps_reached:
             reached = reached.at[place].set(packing.seen(self.ppo.env, happened.reached))
-        if happened.said is not None:
+        if said is not None and happened.said is not None:
             said = said.at[place].set(happened.said.astype(jnp.float16))
         return Kept(rows, reached, said)
 
@@ -103,12 +103,10 @@ class Explore:
         first = max(0, self.kept_updates - updates)  # a short phase does not fill all of the room
         after = observe_all(env, jax.tree.map(lambda leaf: leaf[0], work.learner.actors.states))
         last = np.asarray(packing.seen(env, after))
-        pieces = [np.asarray(one[first:]) for one in (work.kept.rows, work.kept.reached, work.kept.said)]
-        rows, reached, said = (one.reshape(-1, *one.shape[2:])[-self.times :] for one in pieces)
-        if self.ppo.keeps_said:
-            return Replay(np.concatenate([rows, last[None]]), len(rows), said)
+        pieces = [np.asarray(one[first:]) for one in jax.tree.leaves(work.kept)]
+        rows, reached, *said = (one.reshape(-1, *one.shape[2:])[-self.times :] for one in pieces)
         if not self.ppo.keeps_reached:
-            return Replay(np.concatenate([rows, last[None]]), len(rows))
+            return Replay(np.concatenate([rows, last[None]]), len(rows), *said)
         flat = jnp.asarray(rows.reshape(-1, packing.words))
         truncated = np.asarray(packing.unpack(flat).truncated).reshape(rows.shape[:2])
         return with_finals(rows, last, reached, truncated)
@@ -120,6 +118,11 @@ observe_all = jax.jit(lambda env, states: jax.vmap(env.observe)(states), static_
 def update_count(ppo: PPO, steps: int) -> int:
     """Updates until each task has had at least this many environment steps."""
     return -(-steps // ppo.config.batch)
+
+
+def times_of(ppo: PPO, steps: int, replay_size: int) -> int:
+    """Time steps of a phase of so many environment steps that replay of a size holds."""
+    return max(1, min(replay_size, update_count(ppo, steps) * ppo.config.batch) // ppo.config.envs)
 
 
 def begin_chain(ppo: PPO, chain: Chain, task: Task, *, key: PRNGKey) -> LearnerState:

@@ -45,7 +45,8 @@ class OneNetwork(OnlineAgent):
 
         def finish(state: AgentState, work: Exploring) -> tuple[AgentState, Reports]:
             after, policy = self.learnt(state, explore, work)
-            alone = self.judge.evaluate([task], [policy], key=key_evaluate)
+            learner = replace(self.judge, network=self.ppo.network)
+            alone = learner.evaluate([task], [policy], key=key_evaluate)
             return after, (Evaluated("online", alone),)
 
         explore = Explore(self.ppo, self.steps, start, finish, key_learn, self.times)
@@ -115,13 +116,8 @@ class ZeroShot:
         return state, (Evaluated("zero-shot", tried),)
 
 
-def network_of(plan: Plan) -> Monolithic:
-    """STL's architecture, told the task's components."""
-    return Monolithic(plan.env.graph, 1, plan.modules, max(16, sum(plan.env.graph.shape)))
-
-
 def build(plan: Plan) -> OneNetwork:
     """Nothing protects what was learnt."""
-    network = network_of(plan)
+    network = Monolithic.usual(plan.env.graph, plan.modules)
     ppo = PPO(plan.env, network, plan.settings.ppo, plan.devices)
     return OneNetwork(plan.env, network, ppo, plan.steps, episodes=plan.episodes)

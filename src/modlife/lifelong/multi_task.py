@@ -63,7 +63,7 @@ def chained(plan: Plan) -> MultiTask:
 
 def monolithic(plan: Plan) -> MultiTask:
     """MTL with one network and a task descriptor."""
-    return of(plan, Monolithic(plan.env.graph, 1, plan.modules, max(16, sum(plan.env.graph.shape))))
+    return of(plan, Monolithic.usual(plan.env.graph, plan.modules))
 
 
 def of(plan: Plan, network: Modular | Monolithic) -> MultiTask:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import jax
-import numpy as np
 
 from modlife.domains.env import PRNGKey
 from modlife.learners.config import DistillConfig
@@ -17,9 +16,10 @@ from modlife.learners.ppo import PPO, LearnerState
 from modlife.learners.replay import AnyReplay, Packing
 from modlife.lifelong.agent import AgentState, Phase, Reports
 from modlife.lifelong.agents import Plan
-from modlife.lifelong.explore import Explore, Exploring, update_count
-from modlife.lifelong.finetune import OneNetwork, network_of
+from modlife.lifelong.explore import Explore, Exploring, times_of
+from modlife.lifelong.finetune import OneNetwork
 from modlife.lifelong.reports import Consolidated
+from modlife.policies.modular import Monolithic
 from modlife.types import Pytree, Task
 
 
@@ -47,14 +47,13 @@ class ResetDistill(OneNetwork):
         """What was explored, with what the learner says of it."""
         policy = self.network.pick(work.learner.params, work.learner.structures[0])
         replay = explore.replay(work, explore.length(state))
-        taught = replace(replay, taught=self.distiller.said(replay, policy))
+        taught = replace(replay, taught=self.distiller.said(replay, self.network, policy))
         return replace(state, memory=(*state.memory, taught)), policy
 
     @property
     def times(self) -> int:
         """Time steps that replay keeps of a task."""
-        config = self.ppo.config
-        return max(1, min(self.replay_size, update_count(self.ppo, self.steps) * config.batch) // config.envs)
+        return times_of(self.ppo, self.steps, self.replay_size)
 
     @property
     def distiller(self) -> Distiller:
@@ -66,18 +65,20 @@ class ResetDistill(OneNetwork):
         facts, explored = state.facts, len(state.met) + (state.facts.phase == "offline")
         if state.structures or facts.spent:
             return "structures" if state.structures else "spent"
-        return None if len(state.memory) == explored and all(map(self.is_replay, state.memory)) else "memory"
+        times = [self.old_times] * len(state.met) + [self.times] * (explored - len(state.met))
+        fits = len(state.memory) == explored and all(map(self.is_replay, state.memory, times))
+        return None if fits else "memory"
 
-    def is_replay(self, replay: AnyReplay) -> bool:
-        """Whether a replay can be of this agent."""
-        envs, (rows, *width) = self.ppo.config.envs, replay.rows.shape
-        fits = width == [envs, Packing.of(self.env).words] and rows == replay.times + 1 and not replay.measured.size
-        return fits and replay.times <= self.times and replay.taught.shape == (replay.times, envs, self.said)
+    def is_replay(self, replay: AnyReplay, times: int) -> bool:
+        """Whether a replay can be of this agent, of so many time steps."""
+        envs, words, said = self.ppo.config.envs, Packing.of(self.env).words, self.env.graph.actions.size
+        rows = replay.times == times and replay.rows.shape == (times + 1, envs, words)
+        return rows and replay.taught.shape == (times, envs, said) and not replay.measured.size
 
     @property
-    def said(self) -> int:
-        """Numbers that a policy says of a transition."""
-        return self.env.graph.actions.size
+    def old_times(self) -> int:
+        """Time steps that are kept of a task once it has been distilled."""
+        return min(self.times, max(1, self.config.old_rows // self.ppo.config.envs))
 
 
 @dataclass(frozen=True)
@@ -108,15 +109,13 @@ class Distill:
 
     def end(self, state: AgentState) -> tuple[AgentState, Reports]:
         """The network has learnt the task; some of its transitions are kept."""
-        words = np.asarray(jax.random.key_data(self.key)).tolist()
-        times = max(1, self.agent.config.old_rows // self.agent.ppo.config.envs)
-        kept = state.memory[-1].read().thinned(times, rng=np.random.default_rng(words))
+        kept = state.memory[-1].read().thinned(self.agent.old_times, key=self.key)
         return replace(state, params=state.work.params, memory=(*state.memory[:-1], kept)), ()
 
 
 def build(plan: Plan) -> ResetDistill:
     """Reset & Distill."""
-    network, settings = network_of(plan), plan.settings
+    network, settings = Monolithic.usual(plan.env.graph, plan.modules), plan.settings
     ppo = PPO(plan.env, network, settings.ppo, plan.devices)
     return ResetDistill(
         plan.env,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from modlife.checks import check_between, check_fields
 from modlife.domains.graph import ProblemGraph
 from modlife.errors import InputError
-from modlife.learners.config import BCQConfig, ClearConfig, DistillConfig, EWCConfig, PPOConfig
+from modlife.learners.config import BCQConfig, ClearConfig, CompressConfig, DistillConfig, EWCConfig, PPOConfig
 from modlife.registry import Table
 
 LARGEST_REPLAY = 2**24
@@ -26,6 +26,10 @@ class Settings(Protocol):
 
     def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
         """Says what is wrong in a life of so many tasks with so many steps each."""
+
+    def rows(self, *, tasks: int, steps: int) -> tuple[int, int, int]:
+        """Transitions in memory, at most: of the task in hand, of old tasks in all, and those that a learner copies."""
+        return 0, 0, 0
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,12 @@ CONSOLIDATORS = Table(
 )
 
 
+def consolidated_rows(offline: Any, kept: int, tasks: int) -> tuple[int, int, int]:
+    """Transitions in memory of agents with a consolidator that keep so many of a task."""
+    old, at_once = (getattr(offline, name, None) for name in ("old_rows", "tasks"))  # where these are bounded
+    return kept, min(kept, old or kept) * (tasks - 1), kept * min(tasks, at_once or tasks)
+
+
 @dataclass(frozen=True)
 class Online(Settings):
     """Settings of agents that only learn online."""
@@ -197,6 +207,31 @@ class Distilled(Online):
         super().__post_init__()
         check_between(self, 1, LARGEST_REPLAY, "replay_size")
 
+    def rows(self, *, tasks: int, steps: int) -> tuple[int, int, int]:
+        """Of the task in hand and of old ones, and what is copied."""
+        kept = min(self.replay_size, steps)
+        old = min(kept, self.distill.old_rows) * (tasks - 1)
+        return kept, old, kept + 2 * old
+
+
+@dataclass(frozen=True)
+class Compressed(Online):
+    """Settings of Progress & Compress."""
+
+    replay_size: int = 100_000
+    """Transitions of a task that are compressed: the last ones of its online phase."""
+    compress: CompressConfig = field(default_factory=CompressConfig)
+    """How the active column is folded into the knowledge base."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_between(self, 1, LARGEST_REPLAY, "replay_size")
+
+    def rows(self, *, tasks: int, steps: int) -> tuple[int, int, int]:
+        """Of the task in hand and of old ones, and what is copied."""
+        kept = min(self.replay_size, steps)
+        return kept, 0, kept
+
 
 @dataclass(frozen=True)
 class Rehearsed(Online):
@@ -211,8 +246,18 @@ class Rehearsed(Online):
         super().__post_init__()
         check_between(self, 1, LARGEST_REPLAY, "replay_size")
 
+    def rows(self, *, tasks: int, steps: int) -> tuple[int, int, int]:
+        """Of the task in hand and of old ones, and what is copied."""
+        kept = min(self.replay_size, steps)
+        return kept, kept * (tasks - 1), 3 * kept * tasks
+
     def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
-        """Replay holds at least one piece."""
+        """Replay holds at least one piece, and needs not tell what time limits cut off."""
+        if self.ppo.bootstrap_truncated:
+            raise InputError(
+                "bootstrap_truncated = True, but what CLEAR rehearses ends with an episode, whatever ended it. Leave "
+                "--ppo.bootstrap-truncated out."
+            )
         least = self.clear.unroll * self.ppo.envs
         if min(self.replay_size, steps) < least:
             raise InputError(
@@ -236,6 +281,10 @@ class Told(Settings):
         check_fields(self)
         check_between(self, 1, LARGEST_REPLAY, "replay_size")
 
+    def rows(self, *, tasks: int, steps: int) -> tuple[int, int, int]:
+        """As its consolidator needs them."""
+        return consolidated_rows(self.offline, min(self.replay_size, steps), tasks)
+
 
 @dataclass(frozen=True)
 class Searching(Settings):
@@ -257,6 +306,10 @@ class Searching(Settings):
         check_between(self, 1, LARGEST_REPLAY, "replay_size")
         if self.modules is not None:
             check_between(self, 1, 64, "modules")
+
+    def rows(self, *, tasks: int, steps: int) -> tuple[int, int, int]:
+        """As its consolidator needs them."""
+        return consolidated_rows(self.offline, min(self.replay_size, steps), tasks)
 
     def module_count(self, graph: ProblemGraph) -> int:
         """Modules per factor."""

@@ -201,6 +201,11 @@ class Monolithic:
         if self.descriptor < sum(self.graph.shape):
             raise InputError(f"A descriptor of {self.descriptor} cannot hold {sum(self.graph.shape)} components.")
 
+    @staticmethod
+    def usual(graph: ProblemGraph, modules: Modules) -> "Monolithic":
+        """With a state value, as the paper's monolithic agents, and a descriptor that all components fit in."""
+        return Monolithic(graph, 1, modules, max(16, sum(graph.shape)))
+
     @property
     def chain(self) -> Modular:
         """The same network without a descriptor."""

@@ -165,7 +165,7 @@ class Checkpoints:
         """The replay, to be read from its file when it is needed."""
         self.make_folders()
         file = self.keep(replay)
-        shelved = Shelved(partial(self.replay_of, file), replay.times, replay.measured)
+        shelved = Shelved(partial(self.replay_of, file), replay.times, replay.length, replay.measured)
         del self.known[arrays_of(replay)]
         self.known[arrays_of(shelved)] = (shelved, file)
         return shelved
@@ -261,7 +261,14 @@ class Checkpoints:
         path = self.replay_path(file)
         arrays = loaded(path, checked_bytes(path, file))
         rows, times = arrays.get("rows"), arrays.get("times")
-        if rows is None or rows.ndim != 3 or rows.dtype != np.uint32 or times is None or times.shape != (1,):
+        if (
+            rows is None
+            or rows.ndim != 3
+            or rows.dtype != np.uint32
+            or times is None
+            or times.shape != (1,)
+            or times.dtype.kind != "i"
+        ):
             raise InputError(f"'{path}' holds no replay rows.")
         more = {name: usual if (found := arrays.get(name)) is None else found for name, usual in MORE.items()}
         if any((more[name].ndim, more[name].dtype) != (usual.ndim, usual.dtype) for name, usual in MORE.items()):

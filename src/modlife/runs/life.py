@@ -238,14 +238,9 @@ def check_room(config: LifeConfig, agent: Agent) -> None:
     if ppo is not None:
         out = f"Give fewer --ppo.envs (now {ppo.envs}) or a smaller --ppo.length (now {ppo.length})."
         check_memory(row * ppo.batch * together, "What an update collects", way_out=out)
-    offline, tasks, whole = getattr(config.settings, "offline", None), len(config.chosen), min(kept, config.steps)
-    old, at_once = (getattr(offline, name, None) for name in ("old_rows", "tasks"))  # where these are bounded
-    shelf, table = (
-        min(IN_MEMORY, row * min(whole, old or whole) * (tasks - 1)),
-        row * whole * min(tasks, at_once or tasks),
-    )
+    whole, old, copied = config.settings.rows(tasks=len(config.chosen), steps=config.steps)
     check_memory(
-        row * whole + shelf + table,
+        row * (whole + copied) + min(IN_MEMORY, row * old),
         f"Replay of {len(config.chosen)} tasks",
         way_out=f"Give a smaller --replay-size (now {kept}), or fewer --tasks.",
     )
