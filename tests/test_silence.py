@@ -241,9 +241,9 @@ def test_a_life_that_comes_to_nan_stops_and_says_so(tmp_path: Path, monkeypatch:
     """What was good is saved; and going on with it leads to the same point."""
     config, right, calls = small("comp-struct"), PPO.update, []
 
-    def update(self: PPO, learner: Any, *, key: Any) -> Any:
+    def update(self: PPO, learner: Any, rehearsal: Any = None, *, key: Any) -> Any:
         calls.append(1)
-        after, happened, progress = right(self, learner, key=key)
+        after, happened, progress = right(self, learner, rehearsal, key=key)
         return (
             jax.tree.map(lambda leaf: leaf * jnp.nan if leaf.dtype.kind == "f" else leaf, after),
             happened,
