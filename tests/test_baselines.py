@@ -21,6 +21,7 @@ from modlife.domains.grid2d.environment import Grid2D
 from modlife.domains.grid2d.world import World
 from modlife.learners import fisher as information
 from modlife.learners import losses
+from modlife.learners.asking import numbers, said
 from modlife.learners.clear import Clear
 from modlife.learners.config import ClearConfig, CompressConfig, DistillConfig, EWCConfig, PPOConfig
 from modlife.learners.distill import Distiller, divergences, of_replay
@@ -275,7 +276,7 @@ def samples_of(task: int, *, times: int = ROWS // 4) -> Replay:
     rows = Packing.of(SIGNS).pack(Transition(seen, no.astype(jnp.uint8), no.astype(jnp.float32), no, no))
     replay = Replay(np.asarray(rows), times)
     teacher = NETWORK.pick(NETWORK.init(key=jax.random.key(100 + task)), (task % 2, task // 2 % 2))
-    return replace(replay, taught=DISTILLER.said(replay, NETWORK, teacher))
+    return replace(replay, taught=said(SIGNS, NETWORK, teacher, replay, what=numbers))
 
 
 def test_what_a_policy_said_is_its_log_probabilities():

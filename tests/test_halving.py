@@ -20,7 +20,7 @@ KEY = jax.random.key(3)
 class Urns(Trial):
     """Each structure succeeds with a probability; luck follows from the key alone."""
 
-    sizes: tuple[int, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride]
+    sizes: tuple[int, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride]  # there it is a property
     probabilities: np.ndarray
     asked: Counter[int]
     programs: set[int]

@@ -23,6 +23,7 @@ import optax
 from jaxtyping import Array, Float, Float16, Int, UInt32
 
 from modlife.domains.env import PRNGKey
+from modlife.learners.asking import numbers_and_values, said
 from modlife.learners.bcq import BCQ, BCQState, Values
 from modlife.learners.config import BoundedConfig
 from modlife.learners.offline import PIECE, Limits, some_steps, train
@@ -40,8 +41,6 @@ PARTS = 2
 """As many turns are a round of repair."""
 URGENT = 4.0
 """How many times as much as another task one counts in it that was harmed."""
-AT_ONCE = 512
-"""Rows of which a policy is asked at once."""
 PROBE, CHUNK = 256, 16
 """Transitions by which a policy is judged, and policies that are judged at once."""
 
@@ -249,28 +248,12 @@ class Bounded(BCQ):
 
     def said(self, replay: Replay, policy: Chain) -> Float16[np.ndarray, "time E n"]:
         """What a policy says of every transition."""
-        rows = replay.rows[: replay.times].reshape(-1, self.layout.packing.words)
-        padded = np.resize(rows, (-(-len(rows) // AT_ONCE) * AT_ONCE, rows.shape[1]))
-        said = np.asarray(ask(self.layout, policy, jnp.asarray(padded)))[: len(rows)]
-        return said.reshape(replay.times, -1, said.shape[1])
+        return said(self.layout.env, self.layout.network, policy, replay, what=numbers_and_values)
 
 
 def bounded(layout: Layout, config: BoundedConfig, discount: float) -> Bounded:
     """The consolidator: its tables have room for the tasks of a gradient step."""
     return Bounded(replace(layout, room=config.tasks or layout.room), config, discount)
-
-
-@partial(jax.jit, static_argnums=0)
-def ask(layout: Layout, policy: Chain, rows: UInt32[Array, "B W"]) -> Float16[Array, "B n"]:
-    """What a policy says of packed transitions, whose number is a multiple of `AT_ONCE`."""
-
-    def some(rows: UInt32[Array, "b W"]) -> Float16[Array, "b n"]:
-        output = layout.network(policy, layout.env.parts(layout.packing.unpack(rows).observation))
-        assert isinstance(output, Output)
-        return output.said.T.astype(jnp.float16)
-
-    said = jax.lax.map(some, rows.reshape(-1, AT_ONCE, rows.shape[1]))
-    return said.reshape(len(rows), -1)
 
 
 @partial(jax.jit, static_argnums=0)

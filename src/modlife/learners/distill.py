@@ -14,7 +14,6 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Float, Float16, Int, UInt32
 
@@ -23,14 +22,11 @@ from modlife.learners.config import DistillConfig
 from modlife.learners.minibatches import shuffle
 from modlife.learners.offline import PIECE
 from modlife.learners.ppo import Anchor, pull_of
-from modlife.learners.replay import AnyReplay, Packing, Replay
+from modlife.learners.replay import AnyReplay, Packing
 from modlife.learners.replay_table import room_for
 from modlife.policies.bank import Chain
-from modlife.policies.modular import Monolithic, Network
+from modlife.policies.modular import Monolithic
 from modlife.types import Pytree, Structure
-
-AT_ONCE = 512
-"""Samples of which a policy is asked at once."""
 
 
 class Samples(eqx.Module):
@@ -112,16 +108,10 @@ class Distiller:
             if first + count < self.epoch_steps:
                 yield number, state, None
             else:
-                means = {"new": float(state.loss[0]) / self.epoch_steps, "old": float(state.loss[1]) / self.epoch_steps}
+                names = ("new", "old") if old else ("new",)
+                means = {name: float(sums) / self.epoch_steps for name, sums in zip(names, state.loss, strict=False)}
                 state = replace(state, loss=jnp.zeros(2))
                 yield number, state, means
-
-    def said(self, replay: Replay, network: Network, policy: Pytree) -> Float16[np.ndarray, "time E A"]:
-        """What a policy of a network says of every transition: the numbers of its distribution."""
-        rows = replay.rows[: replay.times].reshape(-1, replay.rows.shape[-1])
-        padded = np.resize(rows, (-(-len(rows) // AT_ONCE) * AT_ONCE, rows.shape[1]))
-        found = np.asarray(ask(self.env, network, policy, jnp.asarray(padded)))[: len(rows)]
-        return found.reshape(replay.times, -1, found.shape[1])
 
 
 def of_replay(structure: Structure, replay: AnyReplay) -> Samples:
@@ -182,14 +172,3 @@ def divergences(distiller: Distiller, params: Chain, samples: Samples) -> Float[
     parts = distiller.env.parts(Packing.of(distiller.env).unpack(samples.rows).observation)
     output = distiller.network((params, distiller.network.described(samples.structures)), parts)
     return output.distribution.divergence(samples.said.T.astype(jnp.float32))
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def ask(env: Environment, network: Network, policy: Pytree, rows: UInt32[Array, "B W"]) -> Float16[Array, "B A"]:
-    """What a policy says of packed transitions, whose number is a multiple of `AT_ONCE`."""
-
-    def some(rows: UInt32[Array, "b W"]) -> Float16[Array, "b A"]:
-        parts = env.parts(Packing.of(env).unpack(rows).observation)
-        return network(policy, parts).distribution.numbers.T.astype(jnp.float16)
-
-    return jax.lax.map(some, rows.reshape(-1, AT_ONCE, rows.shape[1])).reshape(len(rows), -1)

@@ -7,10 +7,9 @@ from modlife.domains.env import PRNGKey
 from modlife.learners.clear import Clear
 from modlife.learners.config import ClearConfig
 from modlife.learners.ppo import PPO
-from modlife.learners.replay import AnyReplay, Packing
 from modlife.lifelong.agent import AgentState, Phase
 from modlife.lifelong.agents import Plan
-from modlife.lifelong.explore import Explore, Exploring, times_of
+from modlife.lifelong.explore import Explore, Exploring, is_kept, times_of
 from modlife.lifelong.finetune import OneNetwork
 from modlife.policies.modular import Monolithic
 from modlife.types import Pytree, Task
@@ -49,14 +48,9 @@ class CLEAR(OneNetwork):
         """It has replay of as many tasks as it has met."""
         if state.structures or state.facts.spent:
             return "structures" if state.structures else "spent"
-        return None if len(state.memory) == len(state.met) and all(map(self.is_replay, state.memory)) else "memory"
-
-    def is_replay(self, replay: AnyReplay) -> bool:
-        """Whether a replay can be of this agent."""
-        envs, said = self.ppo.config.envs, self.env.graph.actions.size + 1
-        rows = replay.rows.shape == (self.times + 1, envs, Packing.of(self.env).words)
-        fits = rows and replay.times == self.times and not replay.measured.size
-        return fits and replay.taught.shape == (self.times, envs, said)
+        said = self.env.graph.actions.size + 1
+        fits = all(is_kept(one, self.ppo, times=self.times, said=said) for one in state.memory)
+        return None if len(state.memory) == len(state.met) and fits else "memory"
 
 
 def build(plan: Plan) -> CLEAR:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float16, UInt32
 
 from modlife.domains.env import PRNGKey
 from modlife.learners.ppo import PPO, LearnerState, Rehearsal
-from modlife.learners.replay import Experience, Packing, Replay, with_finals
+from modlife.learners.replay import AnyReplay, Experience, Packing, Replay, with_finals
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.reports import Curve
 from modlife.policies.bank import Chain
@@ -123,6 +123,13 @@ def update_count(ppo: PPO, steps: int) -> int:
 def times_of(ppo: PPO, steps: int, replay_size: int) -> int:
     """Time steps of a phase of so many environment steps that replay of a size holds."""
     return max(1, min(replay_size, update_count(ppo, steps) * ppo.config.batch) // ppo.config.envs)
+
+
+def is_kept(replay: AnyReplay, ppo: PPO, *, times: int, said: int) -> bool:
+    """Whether a replay is of so many time steps, with so many numbers said of each transition, and nothing else."""
+    shape = (times, ppo.config.envs)
+    rows = replay.times == times and replay.rows.shape == (times + 1, shape[1], Packing.of(ppo.env).words)
+    return rows and replay.taught.shape == (*shape, said) and not replay.measured.size
 
 
 def begin_chain(ppo: PPO, chain: Chain, task: Task, *, key: PRNGKey) -> LearnerState:

@@ -7,42 +7,48 @@
 Schwarz et al. 2018; that compressing uses replay of the task is the paper's. The agent acts by its knowledge base.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import jax
 import jax.numpy as jnp
 
 from modlife.domains.env import PRNGKey
-from modlife.learners.config import CompressConfig
-from modlife.learners.distill import Distiller, Student
+from modlife.learners.config import CompressConfig, DistillConfig
+from modlife.learners.distill import Student
 from modlife.learners.fisher import fisher
-from modlife.learners.ppo import PPO, Anchor, LearnerState
-from modlife.learners.replay import AnyReplay, Packing, Replay
+from modlife.learners.ppo import PPO, Anchor
+from modlife.learners.replay import Replay
 from modlife.lifelong.agent import AgentState, Phase, Reports
 from modlife.lifelong.agents import Plan
+from modlife.lifelong.distilling import DistillingAgent, distilled
 from modlife.lifelong.ewc import elastic
-from modlife.lifelong.explore import Explore, Exploring, times_of
-from modlife.lifelong.finetune import OneNetwork
-from modlife.lifelong.reports import Consolidated
+from modlife.lifelong.explore import is_kept
 from modlife.policies.bank import Chain
 from modlife.policies.columns import Columns, TwoColumns
 from modlife.policies.modular import Monolithic
-from modlife.types import Pytree, Task
+from modlife.types import Task
 
 
 @dataclass(frozen=True)
-class ProgressCompress(OneNetwork):
+class ProgressCompress(DistillingAgent):
     """A knowledge base, and an active column while a task is learnt."""
 
-    replay_size: int = 100_000
     config: CompressConfig = field(default_factory=CompressConfig)
 
-    @property
-    def columns(self) -> TwoColumns:
-        """The network that PPO learns with."""
+    def fresh(self, state: AgentState, *, key: PRNGKey) -> Columns:
+        """A fresh active column beside the knowledge base."""
         assert isinstance(self.ppo.network, TwoColumns)
-        return self.ppo.network
+        return Columns(self.ppo.network.fresh(key=key), self.parameters(state))
+
+    def distilling(self, task: Task, *, key: PRNGKey) -> Phase:
+        """Compress."""
+        return Compress(self, task, key)
+
+    @property
+    def distill_config(self) -> DistillConfig:
+        """Of the divergence; what holds the base back is added."""
+        return self.config.distilling
 
     def init(self, *, key: PRNGKey) -> AgentState:
         """A fresh knowledge base that nothing holds back."""
@@ -52,49 +58,13 @@ class ProgressCompress(OneNetwork):
         """Those of the knowledge base."""
         return state.params.now
 
-    def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
-        """Try the task, progress, compress."""
-        key_learn, key_compress = jax.random.split(key)
-        return (*super().phases(tasks, key=key_learn), Compress(self, tasks[0], key_compress))
-
-    def begin(self, state: AgentState, task: Task, *, key: PRNGKey) -> LearnerState:
-        """PPO on a fresh active column."""
-        with jax.ensure_compile_time_eval():  # parameters are drawn on the host, also where only shapes are asked for
-            key_fresh, key_start = jax.random.split(key)
-            fresh = self.columns.fresh(key=key_fresh)
-        indices = self.indices(task)
-        return self.ppo.init(Columns(fresh, self.parameters(state)), indices, indices, key=key_start)
-
-    def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> tuple[AgentState, Pytree]:
-        """What was explored, with what the active column says of it."""
-        policy = self.columns.pick(work.learner.params, work.learner.structures[0])
-        replay = explore.replay(work, explore.length(state))
-        taught = replace(replay, taught=self.distiller.said(replay, self.columns, policy))
-        return replace(state, memory=(taught,)), policy
-
-    @property
-    def times(self) -> int:
-        """Time steps that are compressed."""
-        return times_of(self.ppo, self.steps, self.replay_size)
-
-    @property
-    def distiller(self) -> Distiller:
-        """How the knowledge base learns what the active column says."""
-        return Distiller(self.env, self.network, self.config.distilling, self.times * self.ppo.config.envs)
-
     def problem(self, state: AgentState) -> str | None:
         """It has replay of the task in hand while that is compressed, and none else."""
         if state.structures or state.facts.spent:
             return "structures" if state.structures else "spent"
-        explored = int(state.facts.phase == "offline")
-        return None if len(state.memory) == explored and all(map(self.is_replay, state.memory)) else "memory"
-
-    def is_replay(self, replay: AnyReplay) -> bool:
-        """Whether a replay can be of this agent."""
-        envs, said = self.ppo.config.envs, self.env.graph.actions.size
-        rows = replay.rows.shape == (self.times + 1, envs, Packing.of(self.env).words)
-        fits = rows and replay.times == self.times and not replay.measured.size
-        return fits and replay.taught.shape == (self.times, envs, said)
+        explored, said = int(state.facts.phase == "offline"), self.env.graph.actions.size
+        fits = all(is_kept(one, self.ppo, times=self.times, said=said) for one in state.memory)
+        return None if len(state.memory) == explored and fits else "memory"
 
 
 @dataclass(frozen=True)
@@ -118,11 +88,7 @@ class Compress:
 
     def run(self, state: AgentState) -> Iterator[tuple[int, Student, Reports]]:
         """All gradient steps, with a report per epoch."""
-        learner, structure = self.agent.distiller, self.agent.env.graph.indices(self.task)
-        steps = learner.run([structure], state.memory, state.work, done=state.facts.done, key=self.key)
-        for number, work, losses in steps:
-            told = () if losses is None else (Consolidated(number // learner.epoch_steps, 1, {"new": losses["new"]}),)
-            yield number, work, told
+        return distilled(self.agent, [self.task], state, key=self.key)
 
     def end(self, state: AgentState) -> tuple[AgentState, Reports]:
         """The knowledge base has learnt the task; what it needs of it is added to what others need."""
