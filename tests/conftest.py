@@ -1,4 +1,7 @@
-"""Every test runs with JAX's strict rules, and with the user's cache of compiled programs, which all tests share."""
+"""Every test runs with JAX's strict rules, and with the user's cache of compiled programs, which all tests share.
+
+Tests compile much and compute little: they, and the processes that they start, do without most optimisations.
+"""
 
 import os
 import tempfile
@@ -7,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("NPROC", "1")
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import jax
 import pytest
@@ -24,7 +28,6 @@ pytest_plugins = ["lives"]  # fixtures; imported after this file, hence with its
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-QUICK = ("test_bounded.py", "test_bcq.py", "test_ppo.py", "test_robot.py", "test_time_limits.py")
 FIRST = ("test_golden.py", "test_kill.py", "test_drill.py")
 LAST = ("front_door", "store", "faults", "hostile", "compositional", "life")
 
@@ -34,14 +37,6 @@ def optax_promotes() -> Iterator[None]:
     """Optax mixes types (0.9 ** count), so tests that run an optimiser allow it."""
     with jax.numpy_dtype_promotion("standard"):
         yield
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests that compile much and compute little do without most optimisations."""
-    jax.config.update("jax_disable_most_optimizations", request.path.name in QUICK)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
