@@ -47,7 +47,7 @@ def digest(path: Path) -> dict[str, Any]:
 
 
 def sample_passes(life: FinishedLife) -> int:
-    """Samples that went through the network and back offline: of each epoch all rows of the tasks in a gradient step."""
+    """Samples that went through the network and back offline: each epoch has all rows of the tasks in its steps."""
     offline = life.config.settings.offline
     at_once = getattr(offline, "tasks", None) or math.inf
     rows = min(life.config.settings.replay_size, life.config.steps)
@@ -87,10 +87,10 @@ def row(life: dict[str, Any]) -> str:
     changes = [one["at_the_end"][0] - one["after_own_stage"][0] for one in life["tasks"].values()]
     passes = f"{life['sample_passes'] / 1e6:.0f} M" if "sample_passes" in life else ""
     lost = ", ".join(f"{task} {change:+.2f}" for task, change in losses(life).items()) or "none"
-    seconds = life["cpu_seconds"]
+    seconds, memory = life["cpu_seconds"], life["peak_megabytes"] / 1000
     return (
         f"| {life['life']} | {phases} | {life['end']:.3f} | {min(changes):+.2f} | {lost} | "
-        f"{seconds['offline']:.0f} s of {sum(seconds.values()):.0f} | {passes} | {life['peak_megabytes'] / 1000:.1f} GB |"
+        f"{seconds['offline']:.0f} s of {sum(seconds.values()):.0f} | {passes} | {memory:.1f} GB |"
     )
 
 

@@ -1,8 +1,8 @@
 """Nothing that was right changed: small lives give the metrics that commit 186938a gave.
 
 The files of `data/golden` were written by that commit, compiled as the tests are (`conftest.py`), and their hashes
-recorded, on the processor and with versions named below. There, every byte must be the same. Elsewhere compiled arithmetic rounds differently in the last bits:
-records must then be the same but for numbers, and those nearly.
+recorded, on the processor and with versions named below. There, every byte must be the same. Elsewhere compiled
+arithmetic rounds differently in the last bits: records must then be the same but for numbers, and those nearly.
 """
 
 import hashlib
