@@ -23,23 +23,34 @@ from modlife.learners import fisher as information
 from modlife.learners import losses
 from modlife.learners.asking import numbers, said
 from modlife.learners.clear import Clear
-from modlife.learners.config import ClearConfig, CompressConfig, DistillConfig, EWCConfig, PPOConfig
+from modlife.learners.config import (
+    BCQConfig,
+    BoundedConfig,
+    ClearConfig,
+    CompressConfig,
+    DistillConfig,
+    EWCConfig,
+    PPOConfig,
+)
 from modlife.learners.distill import Distiller, divergences, of_replay
-from modlife.learners.fisher import fisher
+from modlife.learners.fisher import fisher, released_fisher
 from modlife.learners.ppo import PPO, Anchor, pull_of
-from modlife.learners.replay import Packing, Replay, Transition
+from modlife.learners.replay import NOTHING, Packing, Replay, Transition
 from modlife.lifelong.agent import AgentState
-from modlife.lifelong.clear import CLEAR
+from modlife.lifelong.clear import CLEAR, ModularCLEAR
+from modlife.lifelong.consolidate import acting_of, lessons_of
 from modlife.lifelong.ewc import EWC, Elastic
+from modlife.lifelong.explore import Explore
 from modlife.lifelong.finetune import OneNetwork
 from modlife.lifelong.loop import Moment, evaluate_agent, live
+from modlife.lifelong.progress_batch import ProgressBatch
 from modlife.lifelong.progress_compress import ProgressCompress
 from modlife.lifelong.reset_distill import ResetDistill
 from modlife.policies.bank import parameter_count
 from modlife.policies.columns import Beside, Columns, TwoColumns, is_layer
 from modlife.policies.conv_modules import ConvModules
 from modlife.policies.dense_modules import DenseModules
-from modlife.policies.modular import GaussianOutput, Monolithic, Output, dense
+from modlife.policies.modular import Described, GaussianOutput, Modular, Monolithic, Output, dense
 from modlife.types import Task
 
 pytestmark = pytest.mark.usefixtures("optax_promotes")
@@ -118,6 +129,18 @@ def test_information_does_not_depend_on_how_samples_are_grouped(monkeypatch: pyt
     pieces = fisher(probe, TwoStates(), params, ZERO, replay_of(probe, numbers * 3))
     for other in (often, pieces):
         np.testing.assert_allclose(other[0], once[0], rtol=1e-4)
+
+
+def test_information_of_the_released_code_is_the_closed_form():
+    """The gradient of E KL(before || now) by a logit is E (now - before); its square is of the mean, not of each."""
+    probe, before = SeenReward(), LOGITS + jnp.array([[0.3, 0.0, 0.0], [0.0, -0.2, 0.0]])
+    params, old = (LOGITS, jnp.float32(3)), (before, jnp.float32(3))
+    found, critic = released_fisher(probe, TwoStates(), params, old, ZERO, replay_of(probe, [-1.0, 1.0, 1.0, 1.0]))
+    now, then = (np.asarray(jax.nn.softmax(one)) for one in (LOGITS, before))
+    np.testing.assert_allclose(found, (np.array([[0.25], [0.75]]) * (now - then)) ** 2, rtol=1e-3, atol=1e-9)
+    assert float(critic) == 0
+    none, _ = released_fisher(probe, TwoStates(), params, params, ZERO, replay_of(probe, [-1.0, 1.0]))
+    assert np.abs(none).max() < 1e-12  # a divergence from itself has no gradient, whatever matters
 
 
 def test_what_only_the_critic_uses_has_no_information():
@@ -246,6 +269,17 @@ def test_elastic_weights_keep_the_old_task_if_they_are_strong_and_learn_the_new_
     assert moved[strong] < 0.05 * moved[weak]
 
 
+def test_with_the_released_information_little_holds_the_network():
+    exact, released = (
+        EWC(**{**ONLINE, "steps": 1024}, config=EWCConfig(samples=256, fisher=which)) for which in ("exact", "released")
+    )
+    sizes = []
+    for agent in (exact, released):
+        (end,) = lived(agent, PLAIN)
+        sizes.append(sum(float(leaf.sum()) for leaf in jax.tree.leaves(end.state.params.importance)))
+    assert 0 < sizes[1] < 0.1 * sizes[0]
+
+
 def distance(one: Elastic, other: Elastic) -> float:
     """How far a network moved in what mattered before."""
     leaves = (jax.tree.leaves(part) for part in (one.importance, one.now, other.now))
@@ -328,6 +362,19 @@ def test_distilling_goes_on_from_any_step_to_the_same_end():
     assert all(map(np.array_equal, jax.tree.leaves(again), jax.tree.leaves(states[number])))
 
 
+def test_norms_of_the_pull_are_told_of_each_epoch():
+    params = NETWORK.init(key=KEY)
+    none, some = (jax.tree.map(like, params) for like in (jnp.zeros_like, jnp.ones_like))
+    still = replace(DISTILLER, config=replace(DISTILLER.config, learning_rate=1e-12))
+    student = still.init(params, Anchor(none, some, jnp.zeros(2)))
+    size = float(jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(params))))
+    ends = [state for _, state, means in still.run([(0, 0)], [samples_of(0)], student, done=0, key=KEY) if means]
+    assert len(ends) == 2
+    for state in ends:
+        assert state.anchor is not None
+        assert state.anchor.told[1] == pytest.approx(size, rel=1e-4) and 0 < state.anchor.told[0] < size
+
+
 def test_reset_and_distill_learns_new_tasks_and_keeps_old_ones():
     agent = ResetDistill(**ONLINE, replay_size=1024, config=DistillConfig(epochs=20, batch=64, old_rows=512))
     *_, end = lived(agent, PLAIN, TURNED, Task(("plain", "other")))
@@ -338,13 +385,21 @@ def test_reset_and_distill_learns_new_tasks_and_keeps_old_ones():
 # Rehearsing
 
 
-def plain_vtrace(log_ratio: np.ndarray, reward: np.ndarray, discount: np.ndarray, value: np.ndarray, after: np.ndarray):
+def plain_vtrace(
+    log_ratio: np.ndarray,
+    reward: np.ndarray,
+    discount: np.ndarray,
+    value: np.ndarray,
+    after: np.ndarray,
+    bars: tuple[float, float] = (1.0, 1.0),
+):
     """The sums of Espeholt et al. 2018, eq. 1, term by term."""
-    ratio, length = np.minimum(1, np.exp(log_ratio)), len(reward)
+    ratio, trace = (np.minimum(bar, np.exp(log_ratio)) for bar in bars)
+    length = len(reward)
     delta = ratio * (reward + discount * after - value)
     target = np.array(
         [
-            value[s] + sum(np.prod(discount[s:t]) * np.prod(ratio[s:t]) * delta[t] for t in range(s, length))
+            value[s] + sum(np.prod(discount[s:t]) * np.prod(trace[s:t]) * delta[t] for t in range(s, length))
             for s in range(length)
         ]
     )
@@ -360,11 +415,13 @@ def some_steps(seed: int, length: int = 12) -> tuple[np.ndarray, ...]:
     return rng.normal(size=length), rng.normal(size=length), discount, values[:-1], values[1:]
 
 
+@pytest.mark.parametrize("bars", [(1.0, 1.0), (1.0, 0.7), (2.0, 1.0)])
 @pytest.mark.parametrize("seed", range(3))
-def test_vtrace_is_that_of_plain_sums(seed: int):
+def test_vtrace_is_that_of_plain_sums(seed: int, bars: tuple[float, float]):
     steps = some_steps(seed)
-    found = losses.vtrace(*(jnp.asarray(part, jnp.float32) for part in steps))
-    for one, other in zip(found, plain_vtrace(*steps), strict=True):
+    numbers = (jnp.asarray(part, jnp.float32) for part in steps)
+    found = losses.vtrace(*numbers, clip_step=bars[0], clip_trace=bars[1])
+    for one, other in zip(found, plain_vtrace(*steps, bars=bars), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
@@ -383,7 +440,7 @@ def test_vtrace_on_policy_is_the_return_of_the_steps_to_come():
 TIMES, ENVS = 20, 4
 
 
-def clear_of(tasks: int, **options: Any) -> Clear:
+def clear_of(tasks: int, *, apart: bool = False, **options: Any) -> Clear:
     """Replay of tasks with random numbers, rewards and ends, and what was said of them."""
     memory, structures = [], [(n % 2, n // 2 % 2) for n in range(tasks)]
     for task in range(tasks):
@@ -396,7 +453,7 @@ def clear_of(tasks: int, **options: Any) -> Clear:
         logits, value = rng.normal(size=(TIMES, ENVS, 2)), rng.normal(size=(TIMES, ENVS, 1))
         said = np.concatenate([logits - np.log(np.exp(logits).sum(-1, keepdims=True)), value], axis=-1)
         memory.append(Replay(np.asarray(rows), TIMES, said.astype(np.float16)))
-    return Clear.of(ClearConfig(unroll=5, **options), structures, memory)
+    return Clear.of(ClearConfig(unroll=5, **options), structures, memory, apart=apart)
 
 
 def test_pieces_are_even_over_old_tasks_and_over_their_replay():
@@ -412,14 +469,31 @@ def test_pieces_are_even_over_old_tasks_and_over_their_replay():
     assert stats.chisquare(counts.sum(axis=0)).pvalue > 1e-6
 
 
-@pytest.mark.parametrize("clone", ["distributions", "actions"])
-def test_the_loss_of_rehearsal_is_that_of_a_plain_version(clone: str):
-    clear, ppo, params = clear_of(2, clone=clone), PPO(SIGNS, NETWORK, SMALL), NETWORK.init(key=KEY)
+def test_pieces_of_a_reservoir_begin_where_one_was_kept():
+    clear, ppo = clear_of(3, keep="reservoir"), PPO(SIGNS, NETWORK, SMALL)
+    drawn = np.asarray(clear.draw(ppo, jnp.int32(0), 300, key=KEY).steps.reward[0])
+    known = np.asarray(Packing.of(SIGNS).unpack(clear.rows.reshape(-1, clear.rows.shape[-1])).reward)
+    known = known.reshape(-1, TIMES + 1, ENVS)[:3]
+    assert set(drawn.tolist()) == set(known[:, [0, 6, 12]].reshape(-1).tolist())  # three whole pieces of five and one
+
+
+MODULAR = Modular.with_q(SIGNS.graph, SIGNS.graph.shape, DenseModules(16))
+
+
+@pytest.mark.parametrize(
+    ("network", "clone"), [(NETWORK, "distributions"), (NETWORK, "actions"), (MODULAR, "distributions")]
+)
+def test_the_loss_of_rehearsal_is_that_of_a_plain_version(network: Any, clone: str):
+    clear, ppo, params = (
+        clear_of(2, clone=clone, apart=network is MODULAR),
+        PPO(SIGNS, network, SMALL),
+        network.init(key=KEY),
+    )
     piece = clear.draw(ppo, jnp.int32(1), 4, key=KEY)
     total = np.zeros(5)
     for unroll in range(4):
         steps = jax.tree.map(lambda leaf, n=unroll: leaf[:, n], piece.steps)
-        output = NETWORK(NETWORK.pick(params, piece.structures[unroll]), SIGNS.parts(steps.observation))
+        output = network(network.pick(params, piece.structures[unroll]), SIGNS.parts(steps.observation))
         assert isinstance(output, Output)
         log_probs, values = np.asarray(jax.nn.log_softmax(output.logits, axis=0)).T, np.asarray(output.value)
         said, action = np.asarray(piece.said[:, unroll]), np.asarray(steps.action[:-1])[:, None]
@@ -459,6 +533,40 @@ def test_clear_keeps_all_of_the_old_task_if_cloning_is_strong():
     agent = rehearsing(policy_weight=1.0)
     *_, end = lived(agent, PLAIN, TURNED)
     assert score(agent, end.state, PLAIN) > 0.98
+
+
+def test_clear_with_modules_learns_the_new_task_and_keeps_most_of_the_old_one():
+    ppo = PPO(SIGNS, MODULAR, SMALL, keeps_said=True)
+    more = {"network": MODULAR, "ppo": ppo, "steps": 16384}
+    agent = ModularCLEAR(**{**ONLINE, **more}, replay_size=512, config=ClearConfig(unroll=4, ratio=0.5))
+    *_, end = lived(agent, PLAIN, TURNED)
+    assert score(agent, end.state, TURNED) > 0.9 and score(agent, end.state, PLAIN) > 0.7
+    assert len(agent.wrong_policies(end.state, PLAIN, 0)) == 1
+
+
+def test_a_reservoir_is_of_pieces_in_the_order_of_time_from_all_of_the_phase():
+    """In an episode the number's sign changes with every step; where one ends, what comes next is by chance."""
+    agent = rehearsing(keep="reservoir")
+    short = replace(agent, steps=2048, replay_size=40 * 8)
+    (end,) = lived(short, PLAIN)
+    (replay,) = end.state.memory
+    assert replay.times == short.times == 40 and replay.taught.shape == (40, 8, 3)
+    flat = Packing.of(SIGNS).unpack(jnp.asarray(replay.rows[:40].reshape(40 * 8, -1)))
+    sign, ended = (np.asarray(part).reshape(8, 5, 8) for part in (flat.observation, flat.ended))
+    assert (sign[:, 1:] == -sign[:, :-1])[~ended[:, :-1]].all()
+
+
+def test_every_piece_of_a_phase_is_as_likely_to_be_kept():
+    """A chi-square test that raises a false alarm once in a million; no piece is kept twice."""
+    explore = Explore(PPO(SIGNS, NETWORK, SMALL), 2048, lambda state: None, lambda *_: None, KEY, 40, 5)  # pyright: ignore
+    counts = np.zeros((16, 3), int)
+    for number in range(300):
+        drawn = replace(explore, key=jax.random.key(number))
+        kept = [(update, first // 5) for update in range(16) for _, first in drawn.places(update, 16)]
+        assert len(set(kept)) == len(kept) == 8
+        for one in kept:
+            counts[one] += 1
+    assert stats.chisquare(counts.reshape(-1)).pvalue > 1e-6
 
 
 # Columns
@@ -534,3 +642,57 @@ def test_progress_and_compress_learns_and_keeps_the_old_task_if_it_is_held_back(
         assert not second.memory
     assert score(weak, ends[weak][1], TURNED) > 0.9 > 0.6 > score(weak, ends[weak][1], PLAIN)
     assert score(strong, ends[strong][1], PLAIN) > 0.9
+
+
+# Compressing by batch RL
+
+
+WITH_Q = Monolithic.with_q(SIGNS.graph, DenseModules(16))
+BATCHED: dict[str, Any] = {
+    **ONLINE,
+    "network": WITH_Q,
+    "ppo": PPO(SIGNS, TwoColumns(WITH_Q), SMALL),
+    "acting": acting_of(BCQConfig()),
+    "replay_size": 1024,
+}
+
+
+def test_a_network_with_descriptors_is_a_chain_to_learners_from_replay():
+    params, tasks = WITH_Q.init(key=KEY), [(0, 0), (1, 0), (0, 1)]
+    described, parts = Described(WITH_Q), {"number": jnp.array([[0.7, -1.0]])}
+    bank = described.bank(params, tasks, room=16)
+    assert bank.sizes == (1, 16)
+    for number, task in enumerate(tasks):
+        found, expected = described(bank.pick((0, number)), parts), WITH_Q(WITH_Q.pick(params, task), parts)
+        assert all(map(np.array_equal, jax.tree.leaves(found), jax.tree.leaves(expected)))
+
+
+@pytest.mark.parametrize(
+    "offline",
+    [
+        BCQConfig(epochs=10, batch=64, target_period=50, td_weight=1.0, learning_rate=1e-2),
+        BoundedConfig(epochs=10, batch=64, tasks=2, old_rows=512, td_weight=1.0, learning_rate=1e-2),
+    ],
+    ids=["bcq", "bounded"],
+)
+def test_compressing_by_batch_rl_keeps_old_tasks(offline: BCQConfig):
+    """Nothing holds the base back but replay of all tasks; the active column is never compressed from itself."""
+    agent = ProgressBatch(**BATCHED, offline=offline)
+    ends = [moment.state for moment in lived(agent, PLAIN, TURNED)]
+    assert all(score(agent, ends[-1], task) > 0.9 for task in (PLAIN, TURNED))
+    assert not ends[-1].structures and len(ends[-1].memory) == 2
+    shapes = [jax.tree.map(jnp.shape, one.params) for one in ends]
+    assert shapes[0] == shapes[1] == jax.tree.map(jnp.shape, WITH_Q.init(key=KEY))
+
+
+def test_batch_rl_moves_the_network_and_not_the_descriptors():
+    agent = ProgressBatch(**BATCHED, offline=BCQConfig(epochs=1, batch=64))
+    layout = replace(agent.layout(16), times=ROWS // 4, envs=4)
+    bank = Described(WITH_Q).bank(WITH_Q.init(key=KEY), [(0, 0), (1, 0)], room=16)
+    lessons = lessons_of([(0, 0), (0, 1)], [replace(samples_of(n), taught=NOTHING) for n in range(2)])
+    assert [one.pattern for one in lessons] == [(True, False), (True, True)]
+    learner = agent.consolidator(layout)
+    *_, (_, work, _) = learner.run(bank, lessons, learner.init(bank.pick((0, 1))), done=0, key=KEY)
+    (before, hot), (after, still) = bank.pick((0, 1)), learner.modules(work)
+    assert np.array_equal(hot, still)
+    assert not any(map(np.array_equal, jax.tree.leaves(before[-1]), jax.tree.leaves(after[-1])))

@@ -6,7 +6,10 @@ Lives, tables and figures share them, so a new number can be computed for old re
     {"kind": "structure", "structure": [...], "how": ...}       the structure of a stage's task, and how it was found
     {"kind": "curve", "steps": n, "return": [...], ...}         training returns of a stage's tasks
     {"kind": "evaluation", "when": ..., "tasks": [...], ...}    zero-shot, online: the task in hand; seen: all so far
-    {"kind": "offline", "epoch": n, ...}                        losses
+    {"kind": "offline", "epoch": n, "tasks": n, ...}            losses of an epoch, by name
+    {"kind": "retention", "round": n, "harmed": [...], ...}     what folding a task in did to old ones
+
+Where parameters are drawn back, curve and offline have "norms": of the loss's gradient, and of the pull beside it.
 """
 
 from collections.abc import Iterable, Sequence
