@@ -127,6 +127,25 @@ def bench_life(domain: Domain, *, threads: int | None, seconds: float) -> Iterat
     yield line("life", domain, summary["steps_per_second"], "steps/s", **what, case="whole")
 
 
+def bench_agents(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
+    """Environment steps per second of each agent's online phase, beside old tasks, and its share of comp-struct's."""
+    start_jax(threads=threads or 1)
+    from modlife.benchmarks.programs import online_rate
+    from modlife.lifelong.agents import AGENTS
+
+    usual = None
+    for agent in AGENTS.names:
+        what = {"agent": agent, "threads": threads or 1}
+        try:
+            speed = online_rate(domain, agent, devices=threads or 1)
+        except InputError as error:
+            yield {"bench": "agents", "domain": domain.name, **what, "refused": str(error)}
+            continue
+        usual = speed if agent == "comp-struct" else usual
+        ratio = {"of_comp_struct": round(speed / usual, 3)} if usual else {}
+        yield line("agents", domain, round(speed), "steps/s", **what, **ratio)
+
+
 def line(bench: str, domain: Domain, value: float, unit: str, **more: Any) -> Record:
     """A record: of what, how much."""
     return {"bench": bench, "domain": domain.name, **more, "value": value, "unit": unit}
@@ -137,4 +156,11 @@ def power_of_two(most: int) -> int:
     return 1 << (most.bit_length() - 1)
 
 
-BENCHES = {"env": bench_env, "ppo": bench_ppo, "search": bench_search, "offline": bench_offline, "life": bench_life}
+BENCHES = {
+    "env": bench_env,
+    "ppo": bench_ppo,
+    "search": bench_search,
+    "offline": bench_offline,
+    "life": bench_life,
+    "agents": bench_agents,
+}

@@ -233,8 +233,8 @@ class Monolithic:
         *early, last = map(fresh, range(len(self.graph.factors)))
         return (*early, self.modules.told(last, self.graph, self.descriptor, critic=self.critic, rng=rng))
 
-    def pick(self, params: Chain, structure: Structure | Int[Array, " F"]) -> tuple[Chain, Array]:
-        """The whole network, with the descriptor of the task that has these component indices."""
+    def pick(self, params: Chain, structure: Structure | Int[Array, "*B F"]) -> tuple[Chain, Array]:
+        """The whole network, with the descriptor of the task that has these component indices; or one per sample."""
         return (params, self.described(jnp.asarray(structure)))
 
     def described(self, structures: Int[Array, "*B F"]) -> Float[Array, "*B D"]:
