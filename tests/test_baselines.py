@@ -1,4 +1,25 @@
-"""Agents that the lifelong agent is compared with: what they learn, what they keep, and what they forget."""
+"""Agents that the lifelong agent is compared with: what they learn, what they keep, and what they forget.
+
+Known mistakes of other implementations are tried here by number, `test_pitfall_NN`:
+
+     1  the square of a mean gradient in place of the mean of squares
+     2  information of the actions taken in place of its expectation over actions
+     3  lambda copied from elsewhere, where information is counted otherwise             (test_tuning.py)
+     4  decay of old information that also averages away the new
+     5  information of the wrong task, or of another moment
+     6  information normalised wrongly: does not apply, it is a mean over states and is not normalised
+     7  a pull that is swallowed by Adam and by scaling gradients down: its norms are told
+     8  a critic that is held back
+     9  one network that cannot tell tasks apart
+    10  P&C: an active column that is not fresh, wrong laterals, a divergence that is a sum
+    11  P&C evaluated by its active column
+    12  CLEAR: V-trace of wrong pieces, or against what is said now instead of then
+    13  replay that holds something else than it should
+    14  the same states in different tasks: as 9, for CLEAR
+    15  seeds that do not reach environments
+    16  zeros that are left out of means                                                (test_tuning.py)
+    17  checkpoints that hold only part of an agent
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jaxtyping import Array, Float, Int
+from lives import NAMES, small
 from probes import Probe, SeenReward, TwoHeads
 from scipy import stats
 
@@ -35,8 +57,10 @@ from modlife.learners.config import (
 from modlife.learners.distill import Distiller, divergences, of_replay
 from modlife.learners.fisher import fisher, released_fisher
 from modlife.learners.ppo import PPO, Anchor, pull_of
-from modlife.learners.replay import NOTHING, Packing, Replay, Transition
+from modlife.learners.replay import NOTHING, AnyReplay, Packing, Replay, Transition
+from modlife.lifelong import ewc
 from modlife.lifelong.agent import AgentState
+from modlife.lifelong.agents import AGENTS
 from modlife.lifelong.clear import CLEAR, ModularCLEAR
 from modlife.lifelong.consolidate import acting_of, lessons_of
 from modlife.lifelong.ewc import EWC, Elastic
@@ -45,12 +69,15 @@ from modlife.lifelong.finetune import OneNetwork
 from modlife.lifelong.loop import Moment, evaluate_agent, live
 from modlife.lifelong.progress_batch import ProgressBatch
 from modlife.lifelong.progress_compress import ProgressCompress
+from modlife.lifelong.reports import Evaluated
 from modlife.lifelong.reset_distill import ResetDistill
 from modlife.policies.bank import parameter_count
 from modlife.policies.columns import Beside, Columns, TwoColumns, is_layer
 from modlife.policies.conv_modules import ConvModules
 from modlife.policies.dense_modules import DenseModules
 from modlife.policies.modular import Described, GaussianOutput, Modular, Monolithic, Output, dense
+from modlife.runs.config import build
+from modlife.runs.restore import tree_of
 from modlife.types import Task
 
 pytestmark = pytest.mark.usefixtures("optax_promotes")
@@ -104,13 +131,23 @@ LOGITS = jnp.array([[0.3, -1.0, 0.5], [2.0, 0.0, -0.2]])
 ZERO = jnp.zeros(1, jnp.int32)
 
 
-def test_information_of_a_softmax_is_the_closed_form():
+def test_pitfall_01_information_is_a_mean_of_squares_and_not_the_square_of_a_mean():
     """Of logit k in state s: p(s) π(k|s) (1 - π(k|s)); not the square of a mean gradient, which would vanish."""
     probe, numbers = SeenReward(), [-1.0, 1.0, 1.0, 1.0]
     found, critic = fisher(probe, TwoStates(), (LOGITS, jnp.float32(3)), ZERO, replay_of(probe, numbers))
     chances = np.asarray(jax.nn.softmax(LOGITS))
     np.testing.assert_allclose(found, np.array([[0.25], [0.75]]) * chances * (1 - chances), rtol=1e-5)
     assert float(critic) == 0
+
+
+def test_pitfall_02_information_is_an_expectation_over_actions_whatever_was_done():
+    probe, found = SeenReward(), []
+    for action in (0, 1):
+        seen, no = jnp.array([[-1.0, 1.0, 0.0]]).T, jnp.zeros((3, 1), bool)
+        done = Transition(seen, jnp.full((3, 1), action, jnp.uint8), no.astype(jnp.float32), no, no)
+        replay = Replay(np.asarray(Packing.of(probe).pack(done)), 2)
+        found.append(fisher(probe, TwoStates(), (LOGITS, jnp.float32(3)), ZERO, replay)[0])
+    assert np.array_equal(*found)
 
 
 def test_information_of_a_line_is_the_closed_form():
@@ -120,7 +157,7 @@ def test_information_of_a_line_is_the_closed_form():
     np.testing.assert_allclose(found[:, 0], 1.75 / np.exp(2 * np.array([-0.5, 0.25])), rtol=1e-5)
 
 
-def test_information_does_not_depend_on_how_samples_are_grouped(monkeypatch: pytest.MonkeyPatch):
+def test_pitfall_01_information_does_not_depend_on_how_samples_are_grouped(monkeypatch: pytest.MonkeyPatch):
     probe, params = SeenReward(), (LOGITS, jnp.float32(3))
     numbers = np.random.default_rng(0).choice([-1.0, 1.0], 21).tolist()
     once = fisher(probe, TwoStates(), params, ZERO, replay_of(probe, numbers))
@@ -143,7 +180,7 @@ def test_information_of_the_released_code_is_the_closed_form():
     assert np.abs(none).max() < 1e-12  # a divergence from itself has no gradient, whatever matters
 
 
-def test_what_only_the_critic_uses_has_no_information():
+def test_pitfall_08_what_only_the_critic_uses_has_no_information():
     grid = Grid2D(World())
     network = Monolithic(grid.graph, 1, ConvModules(), 16)
     params, task = network.init(key=KEY), jnp.array([1, 2, 3])
@@ -172,7 +209,7 @@ def test_the_pull_is_the_gradient_of_the_penalty():
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_a_pull_without_weight_changes_nothing_and_its_norms_are_told():
+def test_pitfall_07_norms_of_the_pull_are_told_before_anything_is_scaled_down():
     ppo = PPO(SeenReward(), TwoHeads(), PPOConfig(envs=4, length=8, minibatch=16))
     params, zero = ppo.network.init(key=KEY), jnp.zeros((1, 1), jnp.int32)
     none = jax.tree.map(jnp.zeros_like, params)
@@ -286,7 +323,7 @@ def distance(one: Elastic, other: Elastic) -> float:
     return float(sum((weight * (a - b) ** 2).sum() for weight, a, b in zip(*leaves, strict=True))) ** 0.5
 
 
-def test_information_of_earlier_tasks_decays_and_the_anchor_moves_on():
+def test_pitfall_04_information_of_earlier_tasks_decays_and_new_one_is_added_whole():
     agent = EWC(**{**ONLINE, "steps": 256}, config=EWCConfig(strength=0.0, decay=0.5, samples=256))
     one, two = (moment.state.params for moment in lived(agent, PLAIN, TURNED))
     forgetful = replace(agent, config=replace(agent.config, decay=0.0))
@@ -294,6 +331,70 @@ def test_information_of_earlier_tasks_decays_and_the_anchor_moves_on():
     for both, old, new in zip(*(jax.tree.leaves(x.importance) for x in (two, one, alone)), strict=True):
         np.testing.assert_allclose(both, 0.5 * old + new, rtol=1e-5, atol=1e-9)
     assert all(map(np.array_equal, jax.tree.leaves(two.now), jax.tree.leaves(two.anchor)))
+
+
+def is_of(replay: AnyReplay, task: Task) -> bool:
+    """Whether rewards are those that a task pays for what was seen and done."""
+    whole = replay.read()
+    steps = Packing.of(SIGNS).unpack(jnp.asarray(whole.rows[: whole.times].reshape(-1, whole.rows.shape[-1])))
+    right = (np.asarray(steps.observation) > 0) ^ (sum(SIGNS.graph.indices(task)) == 1)
+    return np.array_equal(steps.reward, 0.25 * ((np.asarray(steps.action) == 1) == right).astype(np.float32))
+
+
+def test_pitfall_05_information_is_of_the_task_that_was_learnt_at_its_end(monkeypatch: pytest.MonkeyPatch):
+    seen: list[Any] = []
+
+    def spy(*arguments: Any) -> Any:
+        seen.append(arguments)
+        return fisher(*arguments)
+
+    monkeypatch.setattr(ewc, "fisher", spy)
+    agent = EWC(**{**ONLINE, "steps": 256}, config=EWCConfig(samples=128))
+    ends = [moment.state.params for moment in lived(agent, PLAIN, TURNED)]
+    for task, end, (_, _, params, structure, replay) in zip((PLAIN, TURNED), ends, seen, strict=True):
+        assert tuple(structure.tolist()) == SIGNS.graph.indices(task) and is_of(replay, task)
+        assert all(map(np.array_equal, jax.tree.leaves(params), jax.tree.leaves(end.now)))
+
+
+@pytest.mark.parametrize("name", ["finetune", "ewc", "pc", "pc-bcq", "clear", "reset-distill", "clear-modular"])
+def test_pitfall_09_and_14_agents_can_tell_tasks_with_the_same_states_apart(name: str):
+    """By a descriptor with a 1 for each component; or by modules."""
+    agent = build(small(name))
+    params, tasks = agent.network.init(key=KEY), ([0, 1, 2], [3, 1, 2])
+    one, other = (jax.tree.leaves(agent.network.pick(params, jnp.array(task))) for task in tasks)
+    assert not all(map(np.array_equal, one, other))
+    if name != "clear-modular":
+        assert [np.flatnonzero(leaves[-1]).tolist() for leaves in (one, other)] == [[0, 5, 10], [3, 5, 10]]
+
+
+def test_pitfall_13_replay_holds_the_transitions_of_its_own_task():
+    third = Task(("turned", "other"))
+    more = {"steps": 256, "ppo": replace(ONLINE["ppo"], keeps_said=True)}
+    agent = CLEAR(**{**ONLINE, **more}, replay_size=128, config=ClearConfig(unroll=4, ratio=0.5))
+    *_, end = lived(agent, PLAIN, TURNED, third)
+    tasks = (PLAIN, TURNED, third)
+    assert [[is_of(one, task) for task in tasks] for one in end.state.memory] == [
+        [True, False, True],  # the third pays for the same as the first, ...
+        [False, True, False],
+        [True, False, True],
+    ]
+    first, _, last = end.state.memory
+    assert not np.array_equal(first.rows, last.rows)  # ... but other steps were taken
+
+
+def test_pitfall_15_seeds_reach_environments():
+    grid, task = Grid2D(World()), jnp.array([0, 1, 2])
+    seen = [np.asarray(grid.observe(grid.reset(task, key=jax.random.key(seed)))) for seed in (0, 0, 1, 2, 3)]
+    assert np.array_equal(seen[0], seen[1])
+    assert len({one.tobytes() for one in seen}) >= 3
+
+
+def test_pitfall_17_every_agent_is_killed_and_resumed_and_one_checkpoint_holds_all_of_it():
+    """`test_kill.py` goes through these names; EWC's anchor and information are parameters like others."""
+    assert set(AGENTS.names) <= set(NAMES)
+    state = build(small("ewc")).init(key=KEY)
+    saved = tree_of(state)
+    assert parameter_count(saved) == 3 * parameter_count(state.params.now)
 
 
 # Distilling
@@ -321,7 +422,7 @@ def test_what_a_policy_said_is_its_log_probabilities():
     np.testing.assert_allclose(replay.taught.reshape(ROWS, 2).T, jax.nn.log_softmax(output.logits, axis=0), atol=2e-3)
 
 
-def test_divergences_are_those_of_each_samples_own_task():
+def test_pitfall_10_divergences_are_means_of_what_numpy_says_of_each_samples_own_task():
     params, tasks = NETWORK.init(key=KEY), [(0, 1), (1, 1)]
     one, other = (of_replay(task, samples_of(n, times=2)) for n, task in enumerate(tasks))
     both = jax.tree.map(lambda *parts: jnp.concatenate(parts), one, other)
@@ -362,7 +463,7 @@ def test_distilling_goes_on_from_any_step_to_the_same_end():
     assert all(map(np.array_equal, jax.tree.leaves(again), jax.tree.leaves(states[number])))
 
 
-def test_norms_of_the_pull_are_told_of_each_epoch():
+def test_pitfall_07_norms_of_the_pull_are_told_of_each_epoch_of_compressing():
     params = NETWORK.init(key=KEY)
     none, some = (jax.tree.map(like, params) for like in (jnp.zeros_like, jnp.ones_like))
     still = replace(DISTILLER, config=replace(DISTILLER.config, learning_rate=1e-12))
@@ -417,7 +518,7 @@ def some_steps(seed: int, length: int = 12) -> tuple[np.ndarray, ...]:
 
 @pytest.mark.parametrize("bars", [(1.0, 1.0), (1.0, 0.7), (2.0, 1.0)])
 @pytest.mark.parametrize("seed", range(3))
-def test_vtrace_is_that_of_plain_sums(seed: int, bars: tuple[float, float]):
+def test_pitfall_12_vtrace_is_that_of_plain_sums(seed: int, bars: tuple[float, float]):
     steps = some_steps(seed)
     numbers = (jnp.asarray(part, jnp.float32) for part in steps)
     found = losses.vtrace(*numbers, clip_step=bars[0], clip_trace=bars[1])
@@ -483,7 +584,7 @@ MODULAR = Modular.with_q(SIGNS.graph, SIGNS.graph.shape, DenseModules(16))
 @pytest.mark.parametrize(
     ("network", "clone"), [(NETWORK, "distributions"), (NETWORK, "actions"), (MODULAR, "distributions")]
 )
-def test_the_loss_of_rehearsal_is_that_of_a_plain_version(network: Any, clone: str):
+def test_pitfall_12_the_loss_of_rehearsal_is_that_of_a_plain_version(network: Any, clone: str):
     clear, ppo, params = (
         clear_of(2, clone=clone, apart=network is MODULAR),
         PPO(SIGNS, network, SMALL),
@@ -601,7 +702,7 @@ def test_without_laterals_the_active_column_is_a_network_of_its_own():
         np.testing.assert_allclose(found.value, expected.value, rtol=1e-4, atol=1e-5)
 
 
-def test_lateral_connections_by_hand():
+def test_pitfall_10_lateral_connections_by_hand():
     """The actor's output layer takes from the frozen column's hidden layer; its own hidden layer is a first one."""
     columns, task, x = TwoColumns(NETWORK).init(key=KEY), jnp.array([1, 0]), jnp.array([[0.7, -1.0]])
     output = TwoColumns(NETWORK)(TwoColumns(NETWORK).pick(columns, task), {"number": x})
@@ -642,6 +743,25 @@ def test_progress_and_compress_learns_and_keeps_the_old_task_if_it_is_held_back(
         assert not second.memory
     assert score(weak, ends[weak][1], TURNED) > 0.9 > 0.6 > score(weak, ends[weak][1], PLAIN)
     assert score(strong, ends[strong][1], PLAIN) > 0.9
+
+
+def test_pitfall_10_the_active_column_is_fresh_for_each_task_and_the_base_is_not():
+    agent = ProgressCompress(**{**ONLINE, "ppo": PPO(SIGNS, TwoColumns(NETWORK), SMALL)})
+    state = agent.init(key=KEY)
+    one, other = (agent.begin(state, PLAIN, key=jax.random.key(seed)).params for seed in (1, 2))
+    assert not np.array_equal(*(jax.tree.leaves(both.active)[0] for both in (one, other)))
+    for both in (one, other):
+        assert all(map(np.array_equal, jax.tree.leaves(both.frozen), jax.tree.leaves(state.params.now)))
+
+
+def test_pitfall_11_tasks_seen_are_evaluated_by_the_base_and_the_active_column_is_told_apart():
+    """A base that never learns, since there are no epochs: the active column is good, the agent is not."""
+    ppo = PPO(SIGNS, TwoColumns(NETWORK), SMALL)
+    agent = ProgressCompress(**{**ONLINE, "ppo": ppo}, replay_size=1024, config=CompressConfig(epochs=0, samples=256))
+    moments = live(agent, lifelong("probes", (PLAIN,)), episodes=64, key=KEY)
+    found = {one.when: one for moment in moments for one in moment.reports if isinstance(one, Evaluated)}
+    returns = {when: float(one.evaluation.returns.mean()) for when, one in found.items()}
+    assert returns["online"] > 0.9 > 0.7 > returns["seen"]
 
 
 # Compressing by batch RL

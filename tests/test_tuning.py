@@ -47,6 +47,12 @@ def test_the_grids_are_the_papers(tmp_path: Path):
     assert [setting["clear.ratio"] for setting in STUDIES["clear"].settings] == np.arange(0.25, 2.01, 0.25).tolist()
 
 
+def test_pitfall_03_lambda_is_searched_for_on_logarithmic_grids_of_its_own():
+    for name, option in (("ewc", "ewc.strength"), ("ewc-wide", "ewc.strength"), ("pc", "compress.strength")):
+        steps = np.diff(np.log10([setting[option] for setting in STUDIES[name].settings]))
+        np.testing.assert_allclose(steps, 1.0)
+
+
 def test_some_settings_are_from_all_over_the_grid():
     settings = STUDIES["ewc"].settings
     assert [one["ewc.strength"] for one in tuning.some(settings, 3)] == [1e-3, 1e1, 1e4]
@@ -108,6 +114,14 @@ def test_forgetting_by_hand():
     records = [seen(0, a=0.8), seen(1, a=0.2, b=0.6), seen(2, a=0.5, b=0.7, c=0.1)]
     assert metrics.forgetting(records) == pytest.approx(0.1)
     assert metrics.forgetting(records[:1]) is None
+
+
+def test_pitfall_16_zeros_count_in_means():
+    assert metrics.mean_and_error([0.0, 0.0, 0.6])[0] == pytest.approx(0.2)
+    assert metrics.mean_and_error([0.0, 0.0, 0.6])[1] == pytest.approx(0.2)  # deviation 0.3464, over the root of 3
+    records = [seen(0, a=0.0), seen(1, a=0.0, b=0.4), seen(2, a=0.0, b=0.0, c=0.0)]
+    assert metrics.forgetting(records) == pytest.approx(0.2)  # (0 + 0.4) / 2
+    assert metrics.area(np.array([1.0, 2.0]), np.array([0.0, 0.0])) == 0.0
 
 
 def test_areas_by_hand():

@@ -18,6 +18,9 @@ from modlife.timing import Record, rate
 
 BATCHES = (1, 16, 256, 4096)
 
+USUAL = "comp-struct"
+"""The agent that others' online rates are shares of."""
+
 
 def bench_env(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
     """Steps per second of a domain; and of what the domain is compared with."""
@@ -134,15 +137,15 @@ def bench_agents(domain: Domain, *, threads: int | None, seconds: float) -> Iter
     from modlife.lifelong.agents import AGENTS
 
     usual = None
-    for agent in AGENTS.names:
+    for agent in (USUAL, *(name for name in AGENTS.names if name != USUAL)):
         what = {"agent": agent, "threads": threads or 1}
         try:
             speed = online_rate(domain, agent, devices=threads or 1)
         except InputError as error:
             yield {"bench": "agents", "domain": domain.name, **what, "refused": str(error)}
             continue
-        usual = speed if agent == "comp-struct" else usual
-        ratio = {"of_comp_struct": round(speed / usual, 3)} if usual else {}
+        usual = speed if agent == USUAL else usual
+        ratio = {"share": round(speed / usual, 3)} if usual else {}
         yield line("agents", domain, round(speed), "steps/s", **what, **ratio)
 
 

@@ -1,7 +1,8 @@
 """Many lives, each in a process of its own with one core, some at a time.
 
 Lives that have ended are left alone and those that were interrupted go on, so the same call after any interruption goes
-on where it stood. Ctrl-C and SIGTERM let every life save itself first.
+on where it stood. Ctrl-C and SIGTERM let every life save itself first. If this process is killed, its lives go on to
+their ends; until then their run directories are locked, and others that want them are told so.
 """
 
 import contextlib
