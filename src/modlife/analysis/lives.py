@@ -122,7 +122,7 @@ def read_life(path: Path) -> FinishedLife:
 def read_lives(paths: Sequence[Path]) -> list[FinishedLife]:
     """Reads run directories, at least one; one that is given twice, or as a copy, is one life."""
     if not paths:
-        raise InputError("A figure needs at least one run directory.")
+        raise InputError("Give at least one run directory.")
     different: dict[Path, Path] = {}
     for path in paths:
         different.setdefault(path.resolve(), path)
