@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,8 @@ from terminal import lenient
 
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import AGENTS
-from modlife.lifelong.settings import CONSOLIDATORS, SEARCHES
 from modlife.runs import checkpoints
 from modlife.runs.checkpoints import Description
-from modlife.runs.codec import flat, to_json
 from modlife.runs.config import LifeConfig, life_from_options
 from modlife.runs.life import run_life
 from modlife.runs.restore import Found, newest, tree_of
@@ -52,19 +50,6 @@ def small(name: str, **options: Any) -> LifeConfig:
     length = {"tasks": 3 if agent == "stl" else 4, "steps": 1000 if "search" in own else 500}
     own |= {name: {**own[name], **more} if isinstance(more, dict) else more for name, more in variant.items()}
     return life_from_options(agent, "grid2d", {"episodes": 4, **length, **own, **options})
-
-
-def as_options(config: LifeConfig) -> list[str]:
-    """The command line that gives a config."""
-    usual, chosen = LifeConfig(agent=config.agent), ["--agent", config.agent]
-    for name, table in (("search", SEARCHES), ("offline", CONSOLIDATORS)):
-        if hasattr(config.settings, name):
-            kind = type(getattr(config.settings, name))()
-            usual = replace(usual, settings=replace(usual.settings, **{name: kind}))
-            chosen += [f"--{name}", table.of(kind).name]
-    before, now = (flat(to_json(one)) for one in (usual, config))
-    changed = {name: value for name, value in now.items() if value != before[name]}
-    return chosen + [word for name, value in changed.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,25 @@
-"""Agents that the lifelong agent is compared with: what they learn, what they keep, and what they forget."""
+"""Agents that the lifelong agent is compared with: what they learn, what they keep, and what they forget.
+
+Known mistakes of other implementations are tried here by number, `test_pitfall_NN`:
+
+     1  the square of a mean gradient in place of the mean of squares
+     2  information of the actions taken in place of its expectation over actions
+     3  lambda copied from elsewhere, where information is counted otherwise             (test_tuning.py)
+     4  decay of old information that also averages away the new
+     5  information of the wrong task, or of another moment
+     6  information normalised wrongly: does not apply, it is a mean over states and is not normalised
+     7  a pull that is swallowed by Adam and by scaling gradients down: its norms are told
+     8  a critic that is held back
+     9  one network that cannot tell tasks apart
+    10  P&C: an active column that is not fresh, wrong laterals, a divergence that is a sum
+    11  P&C evaluated by its active column
+    12  CLEAR: V-trace of wrong pieces, or against what is said now instead of then
+    13  replay that holds something else than it should
+    14  the same states in different tasks: as 9, for CLEAR
+    15  seeds that do not reach environments
+    16  zeros that are left out of means                                                (test_tuning.py)
+    17  checkpoints that hold only part of an agent
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jaxtyping import Array, Float, Int
+from lives import NAMES, small
 from probes import Probe, SeenReward, TwoHeads
 from scipy import stats
 
@@ -23,23 +45,39 @@ from modlife.learners import fisher as information
 from modlife.learners import losses
 from modlife.learners.asking import numbers, said
 from modlife.learners.clear import Clear
-from modlife.learners.config import ClearConfig, CompressConfig, DistillConfig, EWCConfig, PPOConfig
+from modlife.learners.config import (
+    BCQConfig,
+    BoundedConfig,
+    ClearConfig,
+    CompressConfig,
+    DistillConfig,
+    EWCConfig,
+    PPOConfig,
+)
 from modlife.learners.distill import Distiller, divergences, of_replay
-from modlife.learners.fisher import fisher
+from modlife.learners.fisher import fisher, released_fisher
 from modlife.learners.ppo import PPO, Anchor, pull_of
-from modlife.learners.replay import Packing, Replay, Transition
+from modlife.learners.replay import NOTHING, AnyReplay, Packing, Replay, Transition
+from modlife.lifelong import ewc
 from modlife.lifelong.agent import AgentState
-from modlife.lifelong.clear import CLEAR
+from modlife.lifelong.agents import AGENTS
+from modlife.lifelong.clear import CLEAR, ModularCLEAR
+from modlife.lifelong.consolidate import acting_of, lessons_of
 from modlife.lifelong.ewc import EWC, Elastic
+from modlife.lifelong.explore import Explore
 from modlife.lifelong.finetune import OneNetwork
 from modlife.lifelong.loop import Moment, evaluate_agent, live
+from modlife.lifelong.progress_batch import ProgressBatch
 from modlife.lifelong.progress_compress import ProgressCompress
+from modlife.lifelong.reports import Evaluated
 from modlife.lifelong.reset_distill import ResetDistill
 from modlife.policies.bank import parameter_count
 from modlife.policies.columns import Beside, Columns, TwoColumns, is_layer
 from modlife.policies.conv_modules import ConvModules
 from modlife.policies.dense_modules import DenseModules
-from modlife.policies.modular import GaussianOutput, Monolithic, Output, dense
+from modlife.policies.modular import Described, GaussianOutput, Modular, Monolithic, Output, dense
+from modlife.runs.config import build
+from modlife.runs.restore import tree_of
 from modlife.types import Task
 
 pytestmark = pytest.mark.usefixtures("optax_promotes")
@@ -93,13 +131,23 @@ LOGITS = jnp.array([[0.3, -1.0, 0.5], [2.0, 0.0, -0.2]])
 ZERO = jnp.zeros(1, jnp.int32)
 
 
-def test_information_of_a_softmax_is_the_closed_form():
+def test_pitfall_01_information_is_a_mean_of_squares_and_not_the_square_of_a_mean():
     """Of logit k in state s: p(s) π(k|s) (1 - π(k|s)); not the square of a mean gradient, which would vanish."""
     probe, numbers = SeenReward(), [-1.0, 1.0, 1.0, 1.0]
     found, critic = fisher(probe, TwoStates(), (LOGITS, jnp.float32(3)), ZERO, replay_of(probe, numbers))
     chances = np.asarray(jax.nn.softmax(LOGITS))
     np.testing.assert_allclose(found, np.array([[0.25], [0.75]]) * chances * (1 - chances), rtol=1e-5)
     assert float(critic) == 0
+
+
+def test_pitfall_02_information_is_an_expectation_over_actions_whatever_was_done():
+    probe, found = SeenReward(), []
+    for action in (0, 1):
+        seen, no = jnp.array([[-1.0, 1.0, 0.0]]).T, jnp.zeros((3, 1), bool)
+        done = Transition(seen, jnp.full((3, 1), action, jnp.uint8), no.astype(jnp.float32), no, no)
+        replay = Replay(np.asarray(Packing.of(probe).pack(done)), 2)
+        found.append(fisher(probe, TwoStates(), (LOGITS, jnp.float32(3)), ZERO, replay)[0])
+    assert np.array_equal(*found)
 
 
 def test_information_of_a_line_is_the_closed_form():
@@ -109,7 +157,7 @@ def test_information_of_a_line_is_the_closed_form():
     np.testing.assert_allclose(found[:, 0], 1.75 / np.exp(2 * np.array([-0.5, 0.25])), rtol=1e-5)
 
 
-def test_information_does_not_depend_on_how_samples_are_grouped(monkeypatch: pytest.MonkeyPatch):
+def test_pitfall_01_information_does_not_depend_on_how_samples_are_grouped(monkeypatch: pytest.MonkeyPatch):
     probe, params = SeenReward(), (LOGITS, jnp.float32(3))
     numbers = np.random.default_rng(0).choice([-1.0, 1.0], 21).tolist()
     once = fisher(probe, TwoStates(), params, ZERO, replay_of(probe, numbers))
@@ -120,7 +168,19 @@ def test_information_does_not_depend_on_how_samples_are_grouped(monkeypatch: pyt
         np.testing.assert_allclose(other[0], once[0], rtol=1e-4)
 
 
-def test_what_only_the_critic_uses_has_no_information():
+def test_information_of_the_released_code_is_the_closed_form():
+    """The gradient of E KL(before || now) by a logit is E (now - before); its square is of the mean, not of each."""
+    probe, before = SeenReward(), LOGITS + jnp.array([[0.3, 0.0, 0.0], [0.0, -0.2, 0.0]])
+    params, old = (LOGITS, jnp.float32(3)), (before, jnp.float32(3))
+    found, critic = released_fisher(probe, TwoStates(), params, old, ZERO, replay_of(probe, [-1.0, 1.0, 1.0, 1.0]))
+    now, then = (np.asarray(jax.nn.softmax(one)) for one in (LOGITS, before))
+    np.testing.assert_allclose(found, (np.array([[0.25], [0.75]]) * (now - then)) ** 2, rtol=1e-3, atol=1e-9)
+    assert float(critic) == 0
+    none, _ = released_fisher(probe, TwoStates(), params, params, ZERO, replay_of(probe, [-1.0, 1.0]))
+    assert np.abs(none).max() < 1e-12  # a divergence from itself has no gradient, whatever matters
+
+
+def test_pitfall_08_what_only_the_critic_uses_has_no_information():
     grid = Grid2D(World())
     network = Monolithic(grid.graph, 1, ConvModules(), 16)
     params, task = network.init(key=KEY), jnp.array([1, 2, 3])
@@ -149,7 +209,7 @@ def test_the_pull_is_the_gradient_of_the_penalty():
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_a_pull_without_weight_changes_nothing_and_its_norms_are_told():
+def test_pitfall_07_norms_of_the_pull_are_told_before_anything_is_scaled_down():
     ppo = PPO(SeenReward(), TwoHeads(), PPOConfig(envs=4, length=8, minibatch=16))
     params, zero = ppo.network.init(key=KEY), jnp.zeros((1, 1), jnp.int32)
     none = jax.tree.map(jnp.zeros_like, params)
@@ -246,13 +306,24 @@ def test_elastic_weights_keep_the_old_task_if_they_are_strong_and_learn_the_new_
     assert moved[strong] < 0.05 * moved[weak]
 
 
+def test_with_the_released_information_little_holds_the_network():
+    exact, released = (
+        EWC(**{**ONLINE, "steps": 1024}, config=EWCConfig(samples=256, fisher=which)) for which in ("exact", "released")
+    )
+    sizes = []
+    for agent in (exact, released):
+        (end,) = lived(agent, PLAIN)
+        sizes.append(sum(float(leaf.sum()) for leaf in jax.tree.leaves(end.state.params.importance)))
+    assert 0 < sizes[1] < 0.1 * sizes[0]
+
+
 def distance(one: Elastic, other: Elastic) -> float:
     """How far a network moved in what mattered before."""
     leaves = (jax.tree.leaves(part) for part in (one.importance, one.now, other.now))
     return float(sum((weight * (a - b) ** 2).sum() for weight, a, b in zip(*leaves, strict=True))) ** 0.5
 
 
-def test_information_of_earlier_tasks_decays_and_the_anchor_moves_on():
+def test_pitfall_04_information_of_earlier_tasks_decays_and_new_one_is_added_whole():
     agent = EWC(**{**ONLINE, "steps": 256}, config=EWCConfig(strength=0.0, decay=0.5, samples=256))
     one, two = (moment.state.params for moment in lived(agent, PLAIN, TURNED))
     forgetful = replace(agent, config=replace(agent.config, decay=0.0))
@@ -260,6 +331,70 @@ def test_information_of_earlier_tasks_decays_and_the_anchor_moves_on():
     for both, old, new in zip(*(jax.tree.leaves(x.importance) for x in (two, one, alone)), strict=True):
         np.testing.assert_allclose(both, 0.5 * old + new, rtol=1e-5, atol=1e-9)
     assert all(map(np.array_equal, jax.tree.leaves(two.now), jax.tree.leaves(two.anchor)))
+
+
+def is_of(replay: AnyReplay, task: Task) -> bool:
+    """Whether rewards are those that a task pays for what was seen and done."""
+    whole = replay.read()
+    steps = Packing.of(SIGNS).unpack(jnp.asarray(whole.rows[: whole.times].reshape(-1, whole.rows.shape[-1])))
+    right = (np.asarray(steps.observation) > 0) ^ (sum(SIGNS.graph.indices(task)) == 1)
+    return np.array_equal(steps.reward, 0.25 * ((np.asarray(steps.action) == 1) == right).astype(np.float32))
+
+
+def test_pitfall_05_information_is_of_the_task_that_was_learnt_at_its_end(monkeypatch: pytest.MonkeyPatch):
+    seen: list[Any] = []
+
+    def spy(*arguments: Any) -> Any:
+        seen.append(arguments)
+        return fisher(*arguments)
+
+    monkeypatch.setattr(ewc, "fisher", spy)
+    agent = EWC(**{**ONLINE, "steps": 256}, config=EWCConfig(samples=128))
+    ends = [moment.state.params for moment in lived(agent, PLAIN, TURNED)]
+    for task, end, (_, _, params, structure, replay) in zip((PLAIN, TURNED), ends, seen, strict=True):
+        assert tuple(structure.tolist()) == SIGNS.graph.indices(task) and is_of(replay, task)
+        assert all(map(np.array_equal, jax.tree.leaves(params), jax.tree.leaves(end.now)))
+
+
+@pytest.mark.parametrize("name", ["finetune", "ewc", "pc", "pc-bcq", "clear", "reset-distill", "clear-modular"])
+def test_pitfall_09_and_14_agents_can_tell_tasks_with_the_same_states_apart(name: str):
+    """By a descriptor with a 1 for each component; or by modules."""
+    agent = build(small(name))
+    params, tasks = agent.network.init(key=KEY), ([0, 1, 2], [3, 1, 2])
+    one, other = (jax.tree.leaves(agent.network.pick(params, jnp.array(task))) for task in tasks)
+    assert not all(map(np.array_equal, one, other))
+    if name != "clear-modular":
+        assert [np.flatnonzero(leaves[-1]).tolist() for leaves in (one, other)] == [[0, 5, 10], [3, 5, 10]]
+
+
+def test_pitfall_13_replay_holds_the_transitions_of_its_own_task():
+    third = Task(("turned", "other"))
+    more = {"steps": 256, "ppo": replace(ONLINE["ppo"], keeps_said=True)}
+    agent = CLEAR(**{**ONLINE, **more}, replay_size=128, config=ClearConfig(unroll=4, ratio=0.5))
+    *_, end = lived(agent, PLAIN, TURNED, third)
+    tasks = (PLAIN, TURNED, third)
+    assert [[is_of(one, task) for task in tasks] for one in end.state.memory] == [
+        [True, False, True],  # the third pays for the same as the first, ...
+        [False, True, False],
+        [True, False, True],
+    ]
+    first, _, last = end.state.memory
+    assert not np.array_equal(first.rows, last.rows)  # ... but other steps were taken
+
+
+def test_pitfall_15_seeds_reach_environments():
+    grid, task = Grid2D(World()), jnp.array([0, 1, 2])
+    seen = [np.asarray(grid.observe(grid.reset(task, key=jax.random.key(seed)))) for seed in (0, 0, 1, 2, 3)]
+    assert np.array_equal(seen[0], seen[1])
+    assert len({one.tobytes() for one in seen}) >= 3
+
+
+def test_pitfall_17_every_agent_is_killed_and_resumed_and_one_checkpoint_holds_all_of_it():
+    """`test_kill.py` goes through these names; EWC's anchor and information are parameters like others."""
+    assert set(AGENTS.names) <= set(NAMES)
+    state = build(small("ewc")).init(key=KEY)
+    saved = tree_of(state)
+    assert parameter_count(saved) == 3 * parameter_count(state.params.now)
 
 
 # Distilling
@@ -287,7 +422,7 @@ def test_what_a_policy_said_is_its_log_probabilities():
     np.testing.assert_allclose(replay.taught.reshape(ROWS, 2).T, jax.nn.log_softmax(output.logits, axis=0), atol=2e-3)
 
 
-def test_divergences_are_those_of_each_samples_own_task():
+def test_pitfall_10_divergences_are_means_of_what_numpy_says_of_each_samples_own_task():
     params, tasks = NETWORK.init(key=KEY), [(0, 1), (1, 1)]
     one, other = (of_replay(task, samples_of(n, times=2)) for n, task in enumerate(tasks))
     both = jax.tree.map(lambda *parts: jnp.concatenate(parts), one, other)
@@ -328,6 +463,19 @@ def test_distilling_goes_on_from_any_step_to_the_same_end():
     assert all(map(np.array_equal, jax.tree.leaves(again), jax.tree.leaves(states[number])))
 
 
+def test_pitfall_07_norms_of_the_pull_are_told_of_each_epoch_of_compressing():
+    params = NETWORK.init(key=KEY)
+    none, some = (jax.tree.map(like, params) for like in (jnp.zeros_like, jnp.ones_like))
+    still = replace(DISTILLER, config=replace(DISTILLER.config, learning_rate=1e-12))
+    student = still.init(params, Anchor(none, some, jnp.zeros(2)))
+    size = float(jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(params))))
+    ends = [state for _, state, means in still.run([(0, 0)], [samples_of(0)], student, done=0, key=KEY) if means]
+    assert len(ends) == 2
+    for state in ends:
+        assert state.anchor is not None
+        assert state.anchor.told[1] == pytest.approx(size, rel=1e-4) and 0 < state.anchor.told[0] < size
+
+
 def test_reset_and_distill_learns_new_tasks_and_keeps_old_ones():
     agent = ResetDistill(**ONLINE, replay_size=1024, config=DistillConfig(epochs=20, batch=64, old_rows=512))
     *_, end = lived(agent, PLAIN, TURNED, Task(("plain", "other")))
@@ -338,13 +486,21 @@ def test_reset_and_distill_learns_new_tasks_and_keeps_old_ones():
 # Rehearsing
 
 
-def plain_vtrace(log_ratio: np.ndarray, reward: np.ndarray, discount: np.ndarray, value: np.ndarray, after: np.ndarray):
+def plain_vtrace(
+    log_ratio: np.ndarray,
+    reward: np.ndarray,
+    discount: np.ndarray,
+    value: np.ndarray,
+    after: np.ndarray,
+    bars: tuple[float, float] = (1.0, 1.0),
+):
     """The sums of Espeholt et al. 2018, eq. 1, term by term."""
-    ratio, length = np.minimum(1, np.exp(log_ratio)), len(reward)
+    ratio, trace = (np.minimum(bar, np.exp(log_ratio)) for bar in bars)
+    length = len(reward)
     delta = ratio * (reward + discount * after - value)
     target = np.array(
         [
-            value[s] + sum(np.prod(discount[s:t]) * np.prod(ratio[s:t]) * delta[t] for t in range(s, length))
+            value[s] + sum(np.prod(discount[s:t]) * np.prod(trace[s:t]) * delta[t] for t in range(s, length))
             for s in range(length)
         ]
     )
@@ -360,11 +516,13 @@ def some_steps(seed: int, length: int = 12) -> tuple[np.ndarray, ...]:
     return rng.normal(size=length), rng.normal(size=length), discount, values[:-1], values[1:]
 
 
+@pytest.mark.parametrize("bars", [(1.0, 1.0), (1.0, 0.7), (2.0, 1.0)])
 @pytest.mark.parametrize("seed", range(3))
-def test_vtrace_is_that_of_plain_sums(seed: int):
+def test_pitfall_12_vtrace_is_that_of_plain_sums(seed: int, bars: tuple[float, float]):
     steps = some_steps(seed)
-    found = losses.vtrace(*(jnp.asarray(part, jnp.float32) for part in steps))
-    for one, other in zip(found, plain_vtrace(*steps), strict=True):
+    numbers = (jnp.asarray(part, jnp.float32) for part in steps)
+    found = losses.vtrace(*numbers, clip_step=bars[0], clip_trace=bars[1])
+    for one, other in zip(found, plain_vtrace(*steps, bars=bars), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
@@ -383,7 +541,7 @@ def test_vtrace_on_policy_is_the_return_of_the_steps_to_come():
 TIMES, ENVS = 20, 4
 
 
-def clear_of(tasks: int, **options: Any) -> Clear:
+def clear_of(tasks: int, *, apart: bool = False, **options: Any) -> Clear:
     """Replay of tasks with random numbers, rewards and ends, and what was said of them."""
     memory, structures = [], [(n % 2, n // 2 % 2) for n in range(tasks)]
     for task in range(tasks):
@@ -396,7 +554,7 @@ def clear_of(tasks: int, **options: Any) -> Clear:
         logits, value = rng.normal(size=(TIMES, ENVS, 2)), rng.normal(size=(TIMES, ENVS, 1))
         said = np.concatenate([logits - np.log(np.exp(logits).sum(-1, keepdims=True)), value], axis=-1)
         memory.append(Replay(np.asarray(rows), TIMES, said.astype(np.float16)))
-    return Clear.of(ClearConfig(unroll=5, **options), structures, memory)
+    return Clear.of(ClearConfig(unroll=5, **options), structures, memory, apart=apart)
 
 
 def test_pieces_are_even_over_old_tasks_and_over_their_replay():
@@ -412,14 +570,31 @@ def test_pieces_are_even_over_old_tasks_and_over_their_replay():
     assert stats.chisquare(counts.sum(axis=0)).pvalue > 1e-6
 
 
-@pytest.mark.parametrize("clone", ["distributions", "actions"])
-def test_the_loss_of_rehearsal_is_that_of_a_plain_version(clone: str):
-    clear, ppo, params = clear_of(2, clone=clone), PPO(SIGNS, NETWORK, SMALL), NETWORK.init(key=KEY)
+def test_pieces_of_a_reservoir_begin_where_one_was_kept():
+    clear, ppo = clear_of(3, keep="reservoir"), PPO(SIGNS, NETWORK, SMALL)
+    drawn = np.asarray(clear.draw(ppo, jnp.int32(0), 300, key=KEY).steps.reward[0])
+    known = np.asarray(Packing.of(SIGNS).unpack(clear.rows.reshape(-1, clear.rows.shape[-1])).reward)
+    known = known.reshape(-1, TIMES + 1, ENVS)[:3]
+    assert set(drawn.tolist()) == set(known[:, [0, 6, 12]].reshape(-1).tolist())  # three whole pieces of five and one
+
+
+MODULAR = Modular.with_q(SIGNS.graph, SIGNS.graph.shape, DenseModules(16))
+
+
+@pytest.mark.parametrize(
+    ("network", "clone"), [(NETWORK, "distributions"), (NETWORK, "actions"), (MODULAR, "distributions")]
+)
+def test_pitfall_12_the_loss_of_rehearsal_is_that_of_a_plain_version(network: Any, clone: str):
+    clear, ppo, params = (
+        clear_of(2, clone=clone, apart=network is MODULAR),
+        PPO(SIGNS, network, SMALL),
+        network.init(key=KEY),
+    )
     piece = clear.draw(ppo, jnp.int32(1), 4, key=KEY)
     total = np.zeros(5)
     for unroll in range(4):
         steps = jax.tree.map(lambda leaf, n=unroll: leaf[:, n], piece.steps)
-        output = NETWORK(NETWORK.pick(params, piece.structures[unroll]), SIGNS.parts(steps.observation))
+        output = network(network.pick(params, piece.structures[unroll]), SIGNS.parts(steps.observation))
         assert isinstance(output, Output)
         log_probs, values = np.asarray(jax.nn.log_softmax(output.logits, axis=0)).T, np.asarray(output.value)
         said, action = np.asarray(piece.said[:, unroll]), np.asarray(steps.action[:-1])[:, None]
@@ -461,6 +636,40 @@ def test_clear_keeps_all_of_the_old_task_if_cloning_is_strong():
     assert score(agent, end.state, PLAIN) > 0.98
 
 
+def test_clear_with_modules_learns_the_new_task_and_keeps_most_of_the_old_one():
+    ppo = PPO(SIGNS, MODULAR, SMALL, keeps_said=True)
+    more = {"network": MODULAR, "ppo": ppo, "steps": 16384}
+    agent = ModularCLEAR(**{**ONLINE, **more}, replay_size=512, config=ClearConfig(unroll=4, ratio=0.5))
+    *_, end = lived(agent, PLAIN, TURNED)
+    assert score(agent, end.state, TURNED) > 0.9 and score(agent, end.state, PLAIN) > 0.7
+    assert len(agent.wrong_policies(end.state, PLAIN, 0)) == 1
+
+
+def test_a_reservoir_is_of_pieces_in_the_order_of_time_from_all_of_the_phase():
+    """In an episode the number's sign changes with every step; where one ends, what comes next is by chance."""
+    agent = rehearsing(keep="reservoir")
+    short = replace(agent, steps=2048, replay_size=40 * 8)
+    (end,) = lived(short, PLAIN)
+    (replay,) = end.state.memory
+    assert replay.times == short.times == 40 and replay.taught.shape == (40, 8, 3)
+    flat = Packing.of(SIGNS).unpack(jnp.asarray(replay.rows[:40].reshape(40 * 8, -1)))
+    sign, ended = (np.asarray(part).reshape(8, 5, 8) for part in (flat.observation, flat.ended))
+    assert (sign[:, 1:] == -sign[:, :-1])[~ended[:, :-1]].all()
+
+
+def test_every_piece_of_a_phase_is_as_likely_to_be_kept():
+    """A chi-square test that raises a false alarm once in a million; no piece is kept twice."""
+    explore = Explore(PPO(SIGNS, NETWORK, SMALL), 2048, lambda state: None, lambda *_: None, KEY, 40, 5)  # pyright: ignore
+    counts = np.zeros((16, 3), int)
+    for number in range(300):
+        drawn = replace(explore, key=jax.random.key(number))
+        kept = [(update, first // 5) for update in range(16) for _, first in drawn.places(update, 16)]
+        assert len(set(kept)) == len(kept) == 8
+        for one in kept:
+            counts[one] += 1
+    assert stats.chisquare(counts.reshape(-1)).pvalue > 1e-6
+
+
 # Columns
 
 
@@ -493,7 +702,7 @@ def test_without_laterals_the_active_column_is_a_network_of_its_own():
         np.testing.assert_allclose(found.value, expected.value, rtol=1e-4, atol=1e-5)
 
 
-def test_lateral_connections_by_hand():
+def test_pitfall_10_lateral_connections_by_hand():
     """The actor's output layer takes from the frozen column's hidden layer; its own hidden layer is a first one."""
     columns, task, x = TwoColumns(NETWORK).init(key=KEY), jnp.array([1, 0]), jnp.array([[0.7, -1.0]])
     output = TwoColumns(NETWORK)(TwoColumns(NETWORK).pick(columns, task), {"number": x})
@@ -534,3 +743,76 @@ def test_progress_and_compress_learns_and_keeps_the_old_task_if_it_is_held_back(
         assert not second.memory
     assert score(weak, ends[weak][1], TURNED) > 0.9 > 0.6 > score(weak, ends[weak][1], PLAIN)
     assert score(strong, ends[strong][1], PLAIN) > 0.9
+
+
+def test_pitfall_10_the_active_column_is_fresh_for_each_task_and_the_base_is_not():
+    agent = ProgressCompress(**{**ONLINE, "ppo": PPO(SIGNS, TwoColumns(NETWORK), SMALL)})
+    state = agent.init(key=KEY)
+    one, other = (agent.begin(state, PLAIN, key=jax.random.key(seed)).params for seed in (1, 2))
+    assert not np.array_equal(*(jax.tree.leaves(both.active)[0] for both in (one, other)))
+    for both in (one, other):
+        assert all(map(np.array_equal, jax.tree.leaves(both.frozen), jax.tree.leaves(state.params.now)))
+
+
+def test_pitfall_11_tasks_seen_are_evaluated_by_the_base_and_the_active_column_is_told_apart():
+    """A base that never learns, since there are no epochs: the active column is good, the agent is not."""
+    ppo = PPO(SIGNS, TwoColumns(NETWORK), SMALL)
+    agent = ProgressCompress(**{**ONLINE, "ppo": ppo}, replay_size=1024, config=CompressConfig(epochs=0, samples=256))
+    moments = live(agent, lifelong("probes", (PLAIN,)), episodes=64, key=KEY)
+    found = {one.when: one for moment in moments for one in moment.reports if isinstance(one, Evaluated)}
+    returns = {when: float(one.evaluation.returns.mean()) for when, one in found.items()}
+    assert returns["online"] > 0.9 > 0.7 > returns["seen"]
+
+
+# Compressing by batch RL
+
+
+WITH_Q = Monolithic.with_q(SIGNS.graph, DenseModules(16))
+BATCHED: dict[str, Any] = {
+    **ONLINE,
+    "network": WITH_Q,
+    "ppo": PPO(SIGNS, TwoColumns(WITH_Q), SMALL),
+    "acting": acting_of(BCQConfig()),
+    "replay_size": 1024,
+}
+
+
+def test_a_network_with_descriptors_is_a_chain_to_learners_from_replay():
+    params, tasks = WITH_Q.init(key=KEY), [(0, 0), (1, 0), (0, 1)]
+    described, parts = Described(WITH_Q), {"number": jnp.array([[0.7, -1.0]])}
+    bank = described.bank(params, tasks, room=16)
+    assert bank.sizes == (1, 16)
+    for number, task in enumerate(tasks):
+        found, expected = described(bank.pick((0, number)), parts), WITH_Q(WITH_Q.pick(params, task), parts)
+        assert all(map(np.array_equal, jax.tree.leaves(found), jax.tree.leaves(expected)))
+
+
+@pytest.mark.parametrize(
+    "offline",
+    [
+        BCQConfig(epochs=10, batch=64, target_period=50, td_weight=1.0, learning_rate=1e-2),
+        BoundedConfig(epochs=10, batch=64, tasks=2, old_rows=512, td_weight=1.0, learning_rate=1e-2),
+    ],
+    ids=["bcq", "bounded"],
+)
+def test_compressing_by_batch_rl_keeps_old_tasks(offline: BCQConfig):
+    """Nothing holds the base back but replay of all tasks; the active column is never compressed from itself."""
+    agent = ProgressBatch(**BATCHED, offline=offline)
+    ends = [moment.state for moment in lived(agent, PLAIN, TURNED)]
+    assert all(score(agent, ends[-1], task) > 0.9 for task in (PLAIN, TURNED))
+    assert not ends[-1].structures and len(ends[-1].memory) == 2
+    shapes = [jax.tree.map(jnp.shape, one.params) for one in ends]
+    assert shapes[0] == shapes[1] == jax.tree.map(jnp.shape, WITH_Q.init(key=KEY))
+
+
+def test_batch_rl_moves_the_network_and_not_the_descriptors():
+    agent = ProgressBatch(**BATCHED, offline=BCQConfig(epochs=1, batch=64))
+    layout = replace(agent.layout(16), times=ROWS // 4, envs=4)
+    bank = Described(WITH_Q).bank(WITH_Q.init(key=KEY), [(0, 0), (1, 0)], room=16)
+    lessons = lessons_of([(0, 0), (0, 1)], [replace(samples_of(n), taught=NOTHING) for n in range(2)])
+    assert [one.pattern for one in lessons] == [(True, False), (True, True)]
+    learner = agent.consolidator(layout)
+    *_, (_, work, _) = learner.run(bank, lessons, learner.init(bank.pick((0, 1))), done=0, key=KEY)
+    (before, hot), (after, still) = bank.pick((0, 1)), learner.modules(work)
+    assert np.array_equal(hot, still)
+    assert not any(map(np.array_equal, jax.tree.leaves(before[-1]), jax.tree.leaves(after[-1])))

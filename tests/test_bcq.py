@@ -15,12 +15,12 @@ from modlife.learners import losses, offline, replay_table
 from modlife.learners.bcq import BCQ
 from modlife.learners.config import BCQConfig
 from modlife.learners.replay import Packing, Replay
-from modlife.learners.replay_table import Layout, Lesson, patterns
+from modlife.learners.replay_table import Layout, Lesson
 from modlife.learners.sharding import Devices
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank
 from modlife.policies.conv_modules import ConvModules
-from modlife.policies.modular import Modular, Output
+from modlife.policies.modular import Modular, Output, patterns
 
 GRID = Grid2D(World())
 NETWORK = Modular(GRID.graph, (3, 3, 3), 6, ConvModules())

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from modlife.analysis.figures import FIGURES, figure_2, figure_3, single_task
+from modlife.analysis.figures import FIGURES, figure_2, figure_3, figure_e2, single_task
 from modlife.analysis.groups import grouped, in_steps
 from modlife.analysis.lives import Row, read_life, read_lives, save
 from modlife.analysis.panels import NOTHING
@@ -522,3 +522,27 @@ def test_a_picture_that_cannot_be_written_leaves_what_was_there(tmp_path: Path, 
     assert out.read_text() == (tmp_path / "x.csv").read_text() == "before"
     with pytest.raises(InputError, match="None of these lives"):
         save(Figure(), [], out)
+
+
+def test_figure_e2_draws_returns_against_the_number_of_modules(tmp_path: Path, drawn: Callable[..., Any]):
+    def lives_of(agent: str, modules: int, value: float) -> list[Path]:
+        options = {"modules": modules, "tasks": 10, "steps": 10**6, "search": {"episodes": 1}}
+        of_seed = lambda seed: lambda number, task: value + 0.1 * seed  # noqa: E731  # two in a row
+        places = [(seed, tmp_path / f"{agent}-{modules}-{seed}") for seed in (0, 1)]
+        return [made_up(path, agent, value=of_seed(seed), seed=seed, **options) for seed, path in places]
+
+    numbers = {2: 0.3, 3: 0.5, 6: 0.6, 8: 0.7}
+    kinds = [(agent, modules) for agent in ("comp-search", "comp-search-nc") for modules in (8, 2, 6, 3)]
+    figure, rows = drawn(figure_e2, *(path for kind in kinds for path in lives_of(*kind, numbers[kind[1]])))
+    mine = [row for row in rows if (row.what, row.agent) == ("final by modules", "comp-search")]
+    found = {row.part: (row.value, row.error) for row in mine}
+    assert list(found) == ["2", "3", "6", "8"]
+    for modules, value in numbers.items():
+        assert found[str(modules)] == (pytest.approx(value + 0.05), pytest.approx(0.05))
+    assert "Comp.+Search, 8 modules, 2 seeds" in legend(figure.axes[0])
+    assert "components of a factor: 4" in legend(figure.axes[2])
+
+
+def test_figure_e2_refuses_agents_without_a_number_of_modules(tmp_path: Path):
+    with pytest.raises(InputError, match="does not choose"):
+        figure_e2.draw([made_up(tmp_path / "a", "comp-struct")], tmp_path / "x.png")

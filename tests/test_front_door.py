@@ -14,7 +14,7 @@ import gymnasium
 import jax
 import numpy as np
 import pytest
-from lives import Lived, as_options, small
+from lives import Lived, small
 from terminal import command, lenient
 
 import modlife
@@ -22,6 +22,7 @@ from modlife.errors import InputError, StoreError
 from modlife.lifelong.loop import Moment
 from modlife.metrics import stages_of
 from modlife.runs.config import LifeConfig, build
+from modlife.runs.many import as_options
 from modlife.runs.restore import newest
 from modlife.runs.store import RunDirectory
 

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from lives import NAMES, Lived, as_options
+from lives import NAMES, Lived
 from terminal import End, command, lenient
 
 from modlife.runs.life import run_life
+from modlife.runs.many import as_options
 from modlife.runs.store import RunDirectory
 
 pytestmark = pytest.mark.timeout(900)

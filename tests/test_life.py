@@ -19,7 +19,7 @@ from modlife.lifelong.agent import learn
 from modlife.lifelong.agents import AGENTS
 from modlife.lifelong.loop import panel_of
 from modlife.lifelong.settings import Online, Searching
-from modlife.runs.config import LifeConfig, build, life_from_json, life_json
+from modlife.runs.config import LifeConfig, build, life_from_json, life_from_options, life_json
 from modlife.runs.load import Run
 from modlife.runs.store import RunDirectory
 from modlife.types import Task
@@ -216,6 +216,17 @@ def test_a_config_from_outside_is_checked(change: dict, sentence: str):
 
 
 # A panel of tasks
+
+
+@pytest.mark.parametrize("modules", [1, 2, 3, 4, 6, 8])
+@pytest.mark.parametrize("agent", ["comp-search", "comp-search-nc"])
+def test_any_number_of_modules_can_be_planned(agent: str, modules: int):
+    """With the paper's order, first tasks share no component: one for each module, as far as there are components."""
+    config = life_from_options(agent, "grid2d", {"modules": modules})
+    assert build(config).network.sizes == (modules,) * 3
+    first = [task.components for task in config.chosen[: min(modules, 4)]]
+    distinct = all(len(set(factor)) == len(first) for factor in zip(*first, strict=True))
+    assert distinct or agent == "comp-search-nc"
 
 
 def test_a_panel_has_the_first_tasks_others_in_turn_and_the_newest():

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from lives import Lived, as_options, lived, small
+from lives import Lived, lived, small
 
+from modlife.runs.many import as_options
 from modlife.runs.store import RunDirectory
 from trials.processes import MODLIFE, environment
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from lives import NAMES, as_options, small
+from lives import NAMES, small
 from terminal import command, lenient
 
 import modlife
@@ -23,6 +23,7 @@ from modlife.lifelong.agents import AGENTS
 from modlife.runs import life, load
 from modlife.runs.codec import to_json
 from modlife.runs.config import build, life_from_json, life_json
+from modlife.runs.many import as_options
 from modlife.runs.store import RunWriter
 from trials.bench import Bench, Tally, parts_of
 from trials.bits import copied

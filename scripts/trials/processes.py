@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lives import as_options
-
 import modlife
 from modlife.errors import InputError
 from modlife.runs.config import LifeConfig
+from modlife.runs.many import as_options
 from modlife.runs.store import RunDirectory
 
 MODLIFE = [sys.executable, "-c", "import sys; from modlife_command import main; sys.exit(main())"]

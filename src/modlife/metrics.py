@@ -6,10 +6,13 @@ Lives, tables and figures share them, so a new number can be computed for old re
     {"kind": "structure", "structure": [...], "how": ...}       the structure of a stage's task, and how it was found
     {"kind": "curve", "steps": n, "return": [...], ...}         training returns of a stage's tasks
     {"kind": "evaluation", "when": ..., "tasks": [...], ...}    zero-shot, online: the task in hand; seen: all so far
-    {"kind": "offline", "epoch": n, ...}                        losses
+    {"kind": "offline", "epoch": n, "tasks": n, ...}            losses of an epoch, by name
+    {"kind": "retention", "round": n, "harmed": [...], ...}     what folding a task in did to old ones
+
+Where parameters are drawn back, curve and offline have "norms": of the loss's gradient, and of the pull beside it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +80,49 @@ def retention(records: Sequence[Record]) -> dict[str, Any]:
     worst = min(changes, key=changes.__getitem__)
     mean = round(float(np.mean(list(changes.values()))), 4)
     return {"mean_change": mean, "worst_change": round(changes[worst], 4), "worst_task": worst}
+
+
+def forgetting(records: Sequence[Record]) -> float | None:
+    """How much of its return a task loses after its stage; positive is lost, negative is gained.
+
+    F = mean over tasks i of (return of i right after its stage - return of i in its last evaluation on the way)
+
+    Over all tasks that were evaluated in a later stage too; None if there are none. As in Continual World (Wolczyk et
+    al. 2021); minus the mean change of `retention`.
+    """
+    found = retention(records)
+    return -found["mean_change"] if found else None
+
+
+def areas(records: Sequence[Record]) -> dict[str, float]:
+    """The mean training return of each task over its steps: the area under its learning curve, per step.
+
+    Curves are straight between updates, and flat before the first in which an episode ended.
+    """
+    found = curves(records)
+    return {task: area(found.steps, curve) for task, curve in zip(found.tasks, found.returns, strict=True)}
+
+
+def area(steps: Float[np.ndarray, " update"], returns: Float[np.ndarray, " update"]) -> float:
+    """(1 / T) ∫ return d(steps) from 0 to T, the last step; NaN where no return is known."""
+    known = ~np.isnan(returns)
+    if not known.any():
+        return float("nan")
+    ends = np.concatenate([[0.0], steps])
+    height = np.interp(ends, steps[known], returns[known])
+    return float(np.trapezoid(height, ends) / ends[-1])
+
+
+def transfer(own: Mapping[str, float], alone: Mapping[str, float]) -> float | None:
+    """How much better tasks are learnt than alone, in units of return; positive is better.
+
+    FT = mean over tasks i of (A_i - A_i_alone),   A: the area under the learning curve, per step (`areas`)
+
+    Over the tasks of which both are known; None if there are none. Continual World divides each by 1 - A_i_alone, which
+    asks for returns of at most 1.
+    """
+    changes = [own[task] - alone[task] for task in own if not np.isnan(own[task] - alone.get(task, np.nan))]
+    return float(np.mean(changes)) if changes else None
 
 
 def structures(records: Sequence[Record]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import csv
 import io
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -122,7 +122,7 @@ def read_life(path: Path) -> FinishedLife:
 def read_lives(paths: Sequence[Path]) -> list[FinishedLife]:
     """Reads run directories, at least one; one that is given twice, or as a copy, is one life."""
     if not paths:
-        raise InputError("A figure needs at least one run directory.")
+        raise InputError("Give at least one run directory.")
     different: dict[Path, Path] = {}
     for path in paths:
         different.setdefault(path.resolve(), path)
@@ -206,12 +206,18 @@ def save(figure: Any, rows: Sequence[Row], out: Path) -> None:
     check_picture(out)
     if not rows:
         raise InputError("None of these lives has anything that this figure shows.")
-    picture, table = io.BytesIO(), io.StringIO(newline="")
+    picture = io.BytesIO()
     figure.savefig(picture, dpi=110, format=out.suffix[1:].lower())
-    writer = csv.DictWriter(table, fieldnames=list(rows[0].cells()))
+    write_together({out: picture.getvalue(), out.with_suffix(".csv"): as_csv([row.cells() for row in rows])})
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Lines with the same names as a file; empty where nothing is known."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
     writer.writeheader()
-    writer.writerows(row.cells() for row in rows)
-    write_together({out: picture.getvalue(), out.with_suffix(".csv"): table.getvalue().encode()})
+    writer.writerows(rows)
+    return text.getvalue().encode()
 
 
 def write_together(files: dict[Path, bytes]) -> None:

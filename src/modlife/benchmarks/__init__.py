@@ -18,6 +18,9 @@ from modlife.timing import Record, rate
 
 BATCHES = (1, 16, 256, 4096)
 
+USUAL = "comp-struct"
+"""The agent that others' online rates are shares of."""
+
 
 def bench_env(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
     """Steps per second of a domain; and of what the domain is compared with."""
@@ -127,6 +130,25 @@ def bench_life(domain: Domain, *, threads: int | None, seconds: float) -> Iterat
     yield line("life", domain, summary["steps_per_second"], "steps/s", **what, case="whole")
 
 
+def bench_agents(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
+    """Environment steps per second of each agent's online phase, beside old tasks, and its share of comp-struct's."""
+    start_jax(threads=threads or 1)
+    from modlife.benchmarks.programs import online_rate
+    from modlife.lifelong.agents import AGENTS
+
+    usual = None
+    for agent in (USUAL, *(name for name in AGENTS.names if name != USUAL)):
+        what = {"agent": agent, "threads": threads or 1}
+        try:
+            speed = online_rate(domain, agent, devices=threads or 1)
+        except InputError as error:
+            yield {"bench": "agents", "domain": domain.name, **what, "refused": str(error)}
+            continue
+        usual = speed if agent == USUAL else usual
+        ratio = {"share": round(speed / usual, 3)} if usual else {}
+        yield line("agents", domain, round(speed), "steps/s", **what, **ratio)
+
+
 def line(bench: str, domain: Domain, value: float, unit: str, **more: Any) -> Record:
     """A record: of what, how much."""
     return {"bench": bench, "domain": domain.name, **more, "value": value, "unit": unit}
@@ -137,4 +159,11 @@ def power_of_two(most: int) -> int:
     return 1 << (most.bit_length() - 1)
 
 
-BENCHES = {"env": bench_env, "ppo": bench_ppo, "search": bench_search, "offline": bench_offline, "life": bench_life}
+BENCHES = {
+    "env": bench_env,
+    "ppo": bench_ppo,
+    "search": bench_search,
+    "offline": bench_offline,
+    "life": bench_life,
+    "agents": bench_agents,
+}

@@ -24,13 +24,16 @@ from modlife.learners.replay import Packing, Replay
 from modlife.learners.replay_table import Layout, Lesson, room_for
 from modlife.learners.rollout import ACTOR
 from modlife.learners.sharding import THIRD, Devices
+from modlife.lifelong.agents import AGENTS
 from modlife.lifelong.consolidate import lessons_of
 from modlife.lifelong.evaluation import Judge
+from modlife.lifelong.loop import live
 from modlife.lifelong.reports import Chosen
 from modlife.lifelong.search import Exhaustive, Trial, all_structures
 from modlife.lifelong.settings import ExhaustiveConfig, Told
 from modlife.policies.bank import Bank
 from modlife.policies.modular import Modular, OnePolicy
+from modlife.runs.config import build, life_from_options
 from modlife.types import Pytree
 
 STEPS = 1_048_576
@@ -39,6 +42,8 @@ LONGEST = 2048
 """Time steps in one."""
 SLOW, SLOW_CALL = 2e-5, 2e-3
 """Seconds that the reset of an environment, and a call, may take in a domain that is compiled; others step singly."""
+UPDATES = 12
+"""Updates of a task in a life that is timed."""
 TASKS = (1, 4, 16, 37)
 """Tasks of an offline phase: at the start of a life, and 37 when all 64 are known."""
 
@@ -103,6 +108,21 @@ def updates(domain: Domain, *, devices: int) -> tuple[int, dict[str, Callable[[]
         return jax.block_until_ready(learnt)
 
     return ppo.config.batch, {"stl": update, "stl collect": collect, "stl learn": learn}
+
+
+def online_rate(domain: Domain, agent: str, *, devices: int) -> float:
+    """Environment steps per second of the last task's online phase in a short life, without its first update."""
+    settings = AGENTS[agent].usual_settings()
+    small = {"replay_size": settings.ppo.batch} if hasattr(settings, "replay_size") else {}
+    life = {"tasks": max(domain.usual_world().graph.shape), "episodes": 2, "steps": UPDATES * settings.ppo.batch}
+    config = life_from_options(agent, domain.name, {**life, **small})
+    stages, before, times = config.stages, time.perf_counter(), []
+    for moment in live(build(config, devices=devices), stages, episodes=2, key=jax.random.key(0)):
+        now = time.perf_counter()
+        if (moment.phase, moment.told_of) == ("online", len(stages.stages) - 1) and moment.done < moment.length:
+            times.append(now - before)
+        before = now
+    return len(stages.stages[-1]) * settings.ppo.batch / float(np.median(times[1:]))
 
 
 def network_of(domain: Domain) -> tuple[Environment, Modular]:

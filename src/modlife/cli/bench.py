@@ -22,10 +22,11 @@ class Options:
     installed, and MuJoCo's physics alone for robots. `ppo` trains a single-task agent: one life on one thread, one
     life on all, and two lives side by side. `search` tries all structures for 10 episodes each. `offline` learns from
     the replay of 1 to 37 tasks, as the paper does and with bounded rehearsal. `life` lives a small life of comp-search,
-    6 tasks of 100,000 steps, and tells the seconds of each phase.
+    6 tasks of 100,000 steps, and tells the seconds of each phase. `agents` tells the online rate of every agent in the
+    table, beside old tasks, and what share it is of comp-struct's.
     """
 
-    what: tyro.conf.Positional[Literal["env", "ppo", "search", "offline", "life"]]
+    what: tyro.conf.Positional[Literal["env", "ppo", "search", "offline", "life", "agents"]]
     """What to measure."""
     domain: str = "grid2d"
     """In which domain."""
@@ -46,8 +47,8 @@ def run(options: Options) -> None:
     if threads is not None:
         check_count("threads", threads, MOST_THREADS)
     check_positive(options, "seconds", most=3600)
-    if options.what == "life" and seconds != Options.seconds:
-        raise InputError(f"seconds = {seconds}, but `bench life` takes as long as its life does: leave it out.")
+    if options.what in ("life", "agents") and seconds != Options.seconds:
+        raise InputError(f"seconds = {seconds}, but `bench {options.what}` takes as long as it does: leave it out.")
     domain = DOMAINS[options.domain]
     from modlife.benchmarks import BENCHES
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from modlife.analysis.figures import FIGURES
+from modlife.analysis.studies import STUDIES
 from modlife.cli.choices import Json, usual_world
 from modlife.cli.tables import terminal_width
 from modlife.cli.words import check_file, whole_file
@@ -24,6 +25,7 @@ OTHERS: tuple[tuple[str, Table], ...] = (
     ("searches", SEARCHES),
     ("consolidators", CONSOLIDATORS),
     ("figures", FIGURES),
+    ("studies", STUDIES),
 )
 
 

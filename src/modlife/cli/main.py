@@ -18,6 +18,8 @@ COMMANDS = {
     "eval": "evaluate the agent of a run directory, on tasks it learnt or on unseen ones",
     "play": "watch an agent in a task, as a GIF",
     "figure": "draw a figure of the paper from run directories",
+    "table": "compare the agents of run directories: return, transfer, forgetting, cost",
+    "tune": "search for hyper-parameters as the paper did, in many lives at once",
     "bench": "measure speed on this machine, one JSON object a line",
 }
 """Each is a module of this package: a dataclass `Options`, what they are by default (`usual`), and a function `run`."""

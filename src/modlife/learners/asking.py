@@ -1,22 +1,25 @@
 """What a policy says of replay: the numbers that others are taught by."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float16, UInt32
 
-from modlife.domains.env import Environment
+from modlife.domains.env import Environment, Part
 from modlife.learners.replay import Packing, Replay
-from modlife.policies.modular import AnyOutput, Network, Output
+from modlife.policies.modular import AnyOutput, Output
 from modlife.types import Pytree
 
 AT_ONCE = 512
 """Transitions of which a policy is asked at once."""
 
 What = Callable[[AnyOutput], Float[Array, "n B"]]
+Says = Callable[[Any, Mapping[str, Part]], AnyOutput]
+"""What policies say of a batch: all of a network that is needed here."""
 
 
 def numbers(output: AnyOutput) -> Float[Array, "n B"]:
@@ -31,7 +34,7 @@ def numbers_and_values(output: AnyOutput) -> Float[Array, "n B"]:
 
 
 def said(
-    env: Environment, network: Network, policy: Pytree, replay: Replay, *, what: What
+    env: Environment, network: Says, policy: Pytree, replay: Replay, *, what: What
 ) -> Float16[np.ndarray, "time E n"]:
     """What a policy of a network says of every transition."""
     rows = replay.rows[: replay.times].reshape(-1, replay.rows.shape[-1])
@@ -42,7 +45,7 @@ def said(
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def ask(
-    env: Environment, network: Network, what: What, policy: Pytree, rows: UInt32[Array, "B W"]
+    env: Environment, network: Says, what: What, policy: Pytree, rows: UInt32[Array, "B W"]
 ) -> Float16[Array, "B n"]:
     """What a policy says of packed transitions, whose number is a multiple of `AT_ONCE`."""
 

@@ -8,6 +8,7 @@ said when the step was taken. Rolnick et al. 2019. Pieces are spread evenly over
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -22,7 +23,6 @@ from modlife.learners.ppo import PPO, Rehearsal
 from modlife.learners.replay import AnyReplay, Packing, Transition
 from modlife.learners.replay_table import ONE, room_for
 from modlife.learners.sharding import ALL, Devices
-from modlife.policies.modular import Monolithic
 from modlife.types import Pytree, Structure
 
 
@@ -46,10 +46,17 @@ class Clear(Rehearsal):
     count: Int[Array, ""]
     """How many old tasks there are; with none, nothing is added."""
     config: ClearConfig = eqx.field(static=True)
+    apart: bool = eqx.field(static=True, default=False)
+    """Whether pieces are read one by one, each by its task's own modules; else all at once by one network."""
 
     @staticmethod
     def of(
-        config: ClearConfig, structures: Sequence[Structure], memory: Sequence[AnyReplay], devices: Devices = ONE
+        config: ClearConfig,
+        structures: Sequence[Structure],
+        memory: Sequence[AnyReplay],
+        devices: Devices = ONE,
+        *,
+        apart: bool = False,
     ) -> "Clear":
         """The replay of these tasks, all of one size, on every device."""
         whole = [replay.read() for replay in memory]
@@ -60,7 +67,7 @@ class Clear(Rehearsal):
             "structures": np.array([structures[n] for n in filled], np.int32),
             "count": np.array(len(whole), np.int32),
         }
-        return Clear(**{name: devices.place(part, ALL) for name, part in parts.items()}, config=config)
+        return Clear(**{name: devices.place(part, ALL) for name, part in parts.items()}, config=config, apart=apart)
 
     def gradient(self, ppo: PPO, params: Pytree, number: Int[Array, ""], *, key: PRNGKey) -> Pytree:
         """The gradient of the loss on some pieces."""
@@ -69,13 +76,12 @@ class Clear(Rehearsal):
         return jax.grad(lambda params: self.config.ratio * self.loss(ppo, params, piece))(params)
 
     def draw(self, ppo: PPO, number: Int[Array, ""], count: int, *, key: PRNGKey) -> Piece:
-        """Pieces from the old tasks in turn, each from a random place; where an epoch begins is random too."""
+        """Pieces from the old tasks in turn, each from a random place; so is the task that comes first."""
         key_first, key_step = jax.random.split(key)
         key_time, key_env = jax.random.split(jax.random.fold_in(key_step, number))
         first = jax.random.randint(key_first, (), 0, self.count)
         tasks = (first + number * count + jnp.arange(count)) % self.count
-        last = self.said.shape[1] - self.config.unroll
-        start = jax.random.randint(key_time, (count,), 0, last + 1)
+        start = self.starts(count, key=key_time)
         env = jax.random.randint(key_env, (count,), 0, self.said.shape[2])
         times = start[None] + jnp.arange(self.config.unroll + 1)[:, None]
         rows = self.rows[tasks[None], times, env[None]]
@@ -84,21 +90,40 @@ class Clear(Rehearsal):
         said = self.said[tasks[None], times[:-1], env[None]].astype(jnp.float32)
         return Piece(steps, said, self.structures[tasks])
 
+    def starts(self, count: int, *, key: PRNGKey) -> Int[Array, " U"]:
+        """Where pieces begin: anywhere; or, where replay is of pieces, where one of those does."""
+        times, unroll = self.said.shape[1], self.config.unroll
+        if self.config.keep == "reservoir":
+            return jax.random.randint(key, (count,), 0, times // (unroll + 1)) * (unroll + 1)
+        return jax.random.randint(key, (count,), 0, times - unroll + 1)
+
     def loss(self, ppo: PPO, params: Pytree, piece: Piece) -> Float[Array, ""]:
         """V-trace's policy gradient and value loss, the entropy bonus, and cloning; means over all steps of pieces."""
+        if not self.apart:
+            tasks = jnp.tile(piece.structures, (piece.said.shape[0] + 1, 1))
+            return self.loss_of(ppo, ppo.network.pick(params, tasks), piece)
+
+        def one(number: Int[Array, ""]) -> Float[Array, ""]:
+            steps, said = jax.tree.map(lambda leaf: leaf[:, number][:, None], (piece.steps, piece.said))
+            structure = piece.structures[number]
+            return self.loss_of(ppo, ppo.network.pick(params, structure), Piece(steps, said, structure[None]))
+
+        return jax.lax.map(one, jnp.arange(piece.said.shape[1])).mean()
+
+    def loss_of(self, ppo: PPO, policy: Pytree, piece: Piece) -> Float[Array, ""]:
+        """The loss of a policy, on pieces that it speaks of all at once."""
         network, config = ppo.network, ppo.config
-        assert isinstance(network, Monolithic)
         length, count = piece.said.shape[:2]
-        structures = jnp.tile(piece.structures, (length + 1, 1))
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), piece.steps)
-        output = network((params, network.described(structures)), ppo.env.parts(flat.observation))
+        output = network(policy, ppo.env.parts(flat.observation))
         steps = jax.tree.map(lambda leaf: leaf[: length * count], flat)
         says = output.distribution.other(output.distribution.numbers[:, : length * count])
         then = says.other(piece.said[..., :-1].reshape(length * count, -1).T)
         log_prob = says.log_prob(steps.action)
         values = output.value.reshape(length + 1, count)
         discount = jnp.where(steps.ended, 0.0, config.discount).reshape(length, count)
-        target, advantage = jax.vmap(losses.vtrace, in_axes=1, out_axes=1)(
+        clips = {"clip_step": self.config.clip_step, "clip_trace": self.config.clip_trace}
+        target, advantage = jax.vmap(partial(losses.vtrace, **clips), in_axes=1, out_axes=1)(
             jax.lax.stop_gradient(log_prob - then.log_prob(steps.action)).reshape(length, count),
             steps.reward.reshape(length, count),
             discount,

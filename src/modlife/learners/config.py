@@ -72,8 +72,8 @@ class PPOConfig:
 
 
 @dataclass(frozen=True)
-class EWCConfig:
-    """Online elastic weight consolidation; the defaults are the paper's."""
+class ElasticConfig:
+    """How parameters are held back that old tasks depend on."""
 
     strength: float = 10_000.0
     """Lambda: weight of the penalty. It depends on how information is counted: here its mean over states."""
@@ -87,6 +87,14 @@ class EWCConfig:
         check_between(self, 0, 1e12, "strength")
         check_range("decay", self.decay, 0, 1)
         check_between(self, 1, MOST, "samples")
+
+
+@dataclass(frozen=True)
+class EWCConfig(ElasticConfig):
+    """Online elastic weight consolidation; the defaults are the paper's."""
+
+    fisher: Literal["exact", "released"] = "exact"
+    """Information: squares of each state's own gradient, or (released code) of the last update's mean divergence."""
 
 
 @dataclass(frozen=True)
@@ -119,15 +127,11 @@ class DistillConfig:
 
 
 @dataclass(frozen=True)
-class CompressConfig:
+class CompressConfig(ElasticConfig):
     """How Progress & Compress folds the active column into the knowledge base; the defaults are the paper's."""
 
     strength: float = 10.0
     """Lambda: weight of EWC's penalty, beside the mean divergence. It depends on how information is counted."""
-    decay: float = 1.0
-    """Gamma: what is left of the information of earlier tasks when a new one's is added."""
-    samples: int = 4096
-    """Transitions of a task by which its information is estimated."""
     epochs: int = 10
     """Passes over the kept transitions of the task."""
     batch: int = 256
@@ -138,10 +142,8 @@ class CompressConfig:
     """Gradients, with EWC's pull, are scaled down to this norm."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        check_between(self, 0, 1e12, "strength")
-        check_range("decay", self.decay, 0, 1)
-        check_between(self, 1, MOST, "samples", "batch")
+        super().__post_init__()
+        check_between(self, 1, MOST, "batch")
         check_between(self, 0, 10_000, "epochs")
         check_positive(self, "learning_rate", most=1)
         check_positive(self, "max_grad_norm", most=HEAVIEST)
@@ -160,16 +162,23 @@ class ClearConfig:
     """Eta: samples of old tasks for each sample of the new one."""
     unroll: int = 16
     """Consecutive steps in a piece of replay."""
+    keep: Literal["last", "reservoir"] = "last"
+    """What replay keeps of a task: the last transitions, or pieces drawn evenly from its online phase (CLEAR)."""
     clone: Literal["distributions", "actions"] = "distributions"
     """What the actor goes on saying: the distribution that it had (CLEAR), or the action it drew (released code)."""
     policy_weight: float = 0.01
     """Weight of that; CLEAR's."""
     value_weight: float = 0.005
     """Weight of the squared error to the values that the critic had; CLEAR's."""
+    clip_step: float = 1.0
+    """Largest weight of a step of replay in V-trace: rho bar."""
+    clip_trace: float = 1.0
+    """Largest weight with which what comes after it counts: c bar."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         check_positive(self, "ratio", most=100)
+        check_positive(self, "clip_step", "clip_trace", most=HEAVIEST)
         check_between(self, 1, 4096, "unroll")
         check_between(self, 0, HEAVIEST, "policy_weight", "value_weight")
 

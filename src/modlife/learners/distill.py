@@ -21,7 +21,7 @@ from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.config import DistillConfig
 from modlife.learners.minibatches import shuffle
 from modlife.learners.offline import PIECE
-from modlife.learners.ppo import Anchor, pull_of
+from modlife.learners.ppo import Anchor, norms_of, pull_of
 from modlife.learners.replay import AnyReplay, Packing
 from modlife.learners.replay_table import room_for
 from modlife.policies.bank import Chain
@@ -110,7 +110,7 @@ class Distiller:
             else:
                 names = ("new", "old") if old else ("new",)
                 means = {name: float(sums) / self.epoch_steps for name, sums in zip(names, state.loss, strict=False)}
-                state = replace(state, loss=jnp.zeros(2))
+                state = replace(state, loss=jnp.zeros(2), anchor=state.anchor and state.anchor.over(self.epoch_steps))
                 yield number, state, means
 
 
@@ -158,11 +158,14 @@ def train(
             return share * parts[0] + (1 - share) * parts[1], parts
 
         gradient, parts = jax.grad(loss, has_aux=True)(state.params)
-        if state.anchor is not None:
-            gradient = jax.tree.map(jnp.add, gradient, pull_of(state.anchor, state.params))
+        anchor = state.anchor
+        if anchor is not None:
+            pull = pull_of(anchor, state.params)
+            anchor = anchor.noting(jnp.where(step == 0, 0.0, anchor.norms) + norms_of(gradient, pull))
+            gradient = jax.tree.map(jnp.add, gradient, pull)
         change, opt_state = distiller.optimiser.update(gradient, state.opt_state, state.params)
         params: Chain = optax.apply_updates(state.params, change)  # pyright: ignore[reportAssignmentType]  # Optax says less
-        return Student(params, opt_state, state.loss + parts, state.anchor)
+        return Student(params, opt_state, state.loss + parts, anchor)
 
     return jax.lax.fori_loop(first, first + count, body, state)
 

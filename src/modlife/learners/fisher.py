@@ -5,8 +5,13 @@
 The mean over states of squares of each sample's own gradient (the square of a mean gradient would be near zero), and
 the exact expectation over actions: with few actions a sum over them; with a Gaussian of fixed spread
 Σⱼ (∂μⱼ/∂θᵢ)² / σⱼ². What only the critic uses gets zero.
+
+The paper's released code has another number in its place, which is kept to be compared with:
+
+    Fᵢ = (∂/∂θᵢ E_s KL(π_before(·|s) || π(·|s)))²        before: the policy before the last update
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -29,16 +34,49 @@ CALL = 512
 
 def fisher(env: Environment, network: Network, params: Pytree, structure: Int[Array, " F"], replay: Replay) -> Pytree:
     """The information of a task's policy, over all states of a replay."""
+    return over(replay, lambda rows, counts: some(env, network, params, structure, rows, counts))
+
+
+def released_fisher(
+    env: Environment, network: Network, params: Pytree, before: Pytree, structure: Int[Array, " F"], replay: Replay
+) -> Pytree:
+    """The square of the gradient of the mean divergence from the policy before the last update."""
+    both = params, before
+    mean = over(replay, lambda rows, counts: divergence_gradient(env, network, both, structure, rows, counts))
+    return jax.tree.map(jnp.square, mean)
+
+
+def over(replay: Replay, found: Callable[[Array, Array], Pytree]) -> Pytree:
+    """The sum over all states of a replay of what is found in some, each with its weight; in calls that are short."""
     rows = replay.rows[: replay.times].reshape(-1, replay.rows.shape[-1])
     padded = np.resize(rows, (-(-len(rows) // CALL) * CALL, rows.shape[1]))
     counts = (np.arange(len(padded)) < len(rows)).astype(np.float32) / len(rows)
-    total = jax.tree.map(jnp.zeros_like, params)
+    total = None
     for start in range(0, len(padded), CALL):
-        here = slice(start, start + CALL)
-        found = some(env, network, params, structure, padded[here], counts[here])
-        total = jax.block_until_ready(jax.tree.map(jnp.add, total, found))
+        more = found(jnp.asarray(padded[start : start + CALL]), jnp.asarray(counts[start : start + CALL]))
+        total = jax.block_until_ready(more if total is None else jax.tree.map(jnp.add, total, more))
         pause()
     return total
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def divergence_gradient(
+    env: Environment,
+    network: Network,
+    both: tuple[Pytree, Pytree],
+    structure: Int[Array, " F"],
+    rows: UInt32[Array, "B W"],
+    counts: Float[Array, " B"],
+) -> Pytree:
+    """The gradient, by the parameters now, of the weighted sum of divergences from those before."""
+    now, before = both
+    parts = env.parts(Packing.of(env).unpack(rows).observation)
+    then = network(network.pick(before, structure), parts).distribution.numbers
+
+    def far(params: Pytree) -> Float[Array, ""]:
+        return (counts * network(network.pick(params, structure), parts).distribution.divergence(then)).sum()
+
+    return jax.grad(far)(now)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

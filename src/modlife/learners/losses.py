@@ -29,16 +29,23 @@ def gae(reward: Steps, discount: Steps, value: Steps, next_value: Steps, lam: St
 
 
 def vtrace(
-    log_ratio: Steps, reward: Steps, discount: Steps, value: Steps, next_value: Steps, *, clip: float = 1.0
+    log_ratio: Steps,
+    reward: Steps,
+    discount: Steps,
+    value: Steps,
+    next_value: Steps,
+    *,
+    clip_step: float = 1.0,
+    clip_trace: float = 1.0,
 ) -> tuple[Steps, Steps]:
     """Values of a policy by a trajectory of another one, and advantages for its gradient.
 
     δₜ = ρₜ (rₜ + γₜ V(sₜ₊₁) - V(sₜ)),   vₜ = V(sₜ) + δₜ + γₜ cₜ (vₜ₊₁ - V(sₜ₊₁))        Espeholt et al. 2018, eq. 1
-    Aₜ = ρₜ (rₜ + γₜ vₜ₊₁ - V(sₜ)),   ρₜ = cₜ = min(1, π(aₜ|sₜ) / μ(aₜ|sₜ))
+    Aₜ = ρₜ (rₜ + γₜ vₜ₊₁ - V(sₜ)),   ρₜ = min(`clip_step`, π(aₜ|sₜ) / μ(aₜ|sₜ)),   cₜ: `clip_trace`
 
     γₜ = 0 where an episode ends. What comes after the last step is V.
     """
-    ratio = jnp.minimum(jnp.exp(log_ratio), clip)
+    ratio, trace = (jnp.minimum(jnp.exp(log_ratio), bar) for bar in (clip_step, clip_trace))
     delta = ratio * (reward + discount * next_value - value)
 
     def back(later: Float[Array, ""], step: tuple[Float[Array, ""], Float[Array, ""]]):
@@ -46,7 +53,7 @@ def vtrace(
         excess = delta + decay * later
         return excess, excess
 
-    excess = jax.lax.scan(back, jnp.float32(0), (delta, discount * ratio), reverse=True)[1]
+    excess = jax.lax.scan(back, jnp.float32(0), (delta, discount * trace), reverse=True)[1]
     after = jnp.concatenate([(value + excess)[1:], next_value[-1:]])
     return value + excess, ratio * (reward + discount * after - value)
 

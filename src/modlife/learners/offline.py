@@ -22,10 +22,10 @@ from modlife.domains.env import PRNGKey
 from modlife.errors import InputError
 from modlife.learners.minibatches import shuffle
 from modlife.learners.replay import Replay
-from modlife.learners.replay_table import PLACED, Layout, Lesson, Pattern, ReplayTable, Rows
+from modlife.learners.replay_table import PLACED, Layout, Lesson, ReplayTable, Rows
 from modlife.learners.sharding import ALL, THIRD
 from modlife.policies.bank import Bank, Chain
-from modlife.policies.modular import AnyOutput
+from modlife.policies.modular import AnyOutput, Pattern
 from modlife.types import Pytree
 
 PIECE = 300_000

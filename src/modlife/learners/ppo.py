@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import equinox as eqx
@@ -47,6 +47,19 @@ class Anchor(eqx.Module):
     norms: Float[Array, "2"]
     """Of the gradient of the loss without this, and of this: means over the gradient steps of the last epoch."""
 
+    def noting(self, norms: Float[Array, "2"]) -> "Anchor":
+        """With other norms."""
+        return replace(self, norms=norms)
+
+    def over(self, steps: int) -> "Anchor":
+        """With means, where the norms are sums over so many steps."""
+        return self.noting(self.norms / steps)
+
+    @property
+    def told(self) -> tuple[float, float]:
+        """The norms, for people."""
+        return float(self.norms[0]), float(self.norms[1])
+
 
 class LearnerState(eqx.Module):
     """A learner between two updates."""
@@ -59,9 +72,15 @@ class LearnerState(eqx.Module):
     """Which policy of the network each task uses."""
     updates: Int[Array, ""]
     anchor: Anchor | None = None
+    before: Pytree = None
+    """The parameters before the last update; None where nobody asks for them."""
 
 
-STATE = specs_of(LearnerState, params=ALL, opt_state=ALL, actors=SECOND, structures=ALL, updates=ALL, anchor=ALL)
+STATE = specs_of(
+    LearnerState,
+    actors=SECOND,
+    **dict.fromkeys(("params", "opt_state", "structures", "updates", "anchor", "before"), ALL),
+)
 """How a learner lies on devices: environments in shares, all else everywhere."""
 
 
@@ -141,6 +160,8 @@ class PPO:
     ) -> tuple[LearnerState, Experience, Progress]:
         """Collects from every task, then learns from it; also returns what happened, axes [task, time, env, ...]."""
         key_collect, *key_epochs = jax.random.split(key, 1 + self.config.epochs)
+        if state.before is not None:
+            state = replace(state, before=state.params)
         state, batch, happened, progress = self.collect(state, key=key_collect)
         for key_epoch in key_epochs:
             pause()
@@ -217,7 +238,7 @@ class PPO:
                 gradient = jax.tree.map(jnp.add, gradient, self.share.reduce(jax.lax.pmean, more))
             if state.anchor is not None:
                 pull = pull_of(state.anchor, params)
-                norms = jnp.stack([jnp.linalg.norm(ravel_pytree(one)[0]) for one in (gradient, pull)])
+                norms = norms_of(gradient, pull)
                 gradient = jax.tree.map(jnp.add, gradient, pull)
             change, opt_state = self.optimiser.update(gradient, opt_state, params)
             return (optax.apply_updates(params, change), opt_state), norms
@@ -258,6 +279,11 @@ class PPO:
 def pull_of(anchor: Anchor, params: Pytree) -> Pytree:
     """The gradient of what an anchor adds to the loss."""
     return jax.tree.map(lambda weight, now, then: weight * (now - then), anchor.weights, params, anchor.params)
+
+
+def norms_of(*trees: Pytree) -> Float[Array, " n"]:
+    """The norm of each, as of one vector."""
+    return jnp.stack([jnp.linalg.norm(ravel_pytree(one)[0]) for one in trees])
 
 
 def experience_of(data: Rollout) -> Experience:

@@ -5,7 +5,6 @@ features, which are computed once and kept, as far as there is room. Shapes only
 for, so little is compiled anew as tasks accumulate.
 """
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -21,7 +20,7 @@ from modlife.domains.env import Environment
 from modlife.learners.replay import AnyReplay, Packing, Transition, following
 from modlife.learners.sharding import ALL, SECOND, THIRD, Devices, specs_of
 from modlife.policies.bank import Bank, Chain
-from modlife.policies.modular import AnyOutput, Modular
+from modlife.policies.modular import AnyOutput, Described, Modular, Pattern
 from modlife.types import Structure
 
 SLOT = 32
@@ -34,13 +33,6 @@ ROOM = 16
 """Tasks that the smallest table has room for; a larger one has room for twice as many, and so on."""
 
 ONE = Devices()
-Pattern = tuple[bool, ...]
-"""Which factors' modules move."""
-
-
-def patterns(depth: int) -> tuple[Pattern, ...]:
-    """All patterns with at least one moving module, in the order of the first that moves."""
-    return tuple(sorted((p for p in itertools.product((False, True), repeat=depth) if any(p)), reverse=True))
 
 
 def room_for(tasks: int) -> int:
@@ -96,7 +88,7 @@ class Layout:
     """How tables are laid out, filled and read."""
 
     env: Environment
-    network: Modular
+    network: Modular | Described
     room: int
     """Tasks that there is room for."""
     times: int
@@ -115,12 +107,17 @@ class Layout:
     @property
     def patterns(self) -> tuple[Pattern, ...]:
         """All patterns of this network."""
-        return patterns(len(self.network.sizes))
+        return self.network.patterns
 
     @property
     def extent(self) -> tuple[int, int]:
         """Rows of a task: over time, and over environments."""
         return self.times + 1 + (self.times // self.env.horizon + 1 if self.finals else 0), self.envs
+
+    @property
+    def slot_count(self) -> int:
+        """Slots for features; none where nothing ever stands before the first module that moves."""
+        return SLOTS if any(self.network.width(pattern.index(True)) for pattern in self.patterns) else 0
 
     # Filling
 
@@ -145,7 +142,7 @@ class Layout:
         replays = [lesson.replay for lesson in lessons]
         parts: dict[str, Any] = {
             "bank": bank,
-            "features": self.devices.zeros((SLOTS, *self.extent, SLOT), THIRD),
+            "features": self.devices.zeros((self.slot_count, *self.extent, SLOT), THIRD),
             "rows": self.rows(replays),
             "following": self.following(replays),
             **self.facts(lessons),
@@ -157,7 +154,7 @@ class Layout:
         replays, weights = [lesson.replay for lesson in lessons], np.zeros(self.room, np.float32)
         weights[: len(lessons)] = [lesson.weight for lesson in lessons]
         return {
-            "structures": self.padded([lesson.structure for lesson in lessons], (len(self.network.sizes),)),
+            "structures": self.padded([lesson.structure for lesson in lessons], (len(self.patterns[0]),)),
             "times": self.padded([replay.times for replay in replays]),
             "lengths": self.padded([replay.length for replay in replays]),
             "slots": self.padded(self.slots(lessons), fill=-1),

@@ -106,11 +106,27 @@ AGENTS = Table(
         "modlife.lifelong.settings:Compressed",
     ),
     AgentEntry(
+        "pc-bcq",
+        "Progress & Compress whose knowledge base learns by batch RL from replay of all tasks (ablation)",
+        "P&C+BCQ",
+        "#c44e00",
+        "modlife.lifelong.progress_batch:build",
+        "modlife.lifelong.settings:Told",
+    ),
+    AgentEntry(
         "clear",
         "CLEAR: one network that rehearses old tasks in every gradient step, off-policy and by cloning",
         "CLEAR",
         "#bcbd22",
         "modlife.lifelong.clear:build",
+        "modlife.lifelong.settings:Rehearsed",
+    ),
+    AgentEntry(
+        "clear-modular",
+        "the same with a module for each component, the structure given (ablation)",
+        "CLEAR modular",
+        "#6b8e23",
+        "modlife.lifelong.clear:modular",
         "modlife.lifelong.settings:Rehearsed",
     ),
     AgentEntry(

@@ -21,18 +21,16 @@ import jax
 from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.offline import Consolidator
 from modlife.learners.ppo import PPO
-from modlife.learners.replay import AnyReplay, Packing
 from modlife.learners.replay_table import Layout
 from modlife.learners.rollout import ACTOR
 from modlife.lifelong.agent import AgentState, Phase, Reports
 from modlife.lifelong.agents import Plan
-from modlife.lifelong.consolidate import Consolidate
+from modlife.lifelong.consolidate import Consolidate, acting_of, consolidator_of, is_replay, keeps_finals
 from modlife.lifelong.evaluation import Judge, wrong_chains
 from modlife.lifelong.explore import Explore, Exploring, begin_chain, times_of
 from modlife.lifelong.reports import Chosen, Evaluated
-from modlife.lifelong.retention import NUMBERS
 from modlife.lifelong.search import ChooseStructure
-from modlife.lifelong.settings import CONSOLIDATORS, SEARCHES
+from modlife.lifelong.settings import SEARCHES
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import Modular, OnePolicy
@@ -106,7 +104,7 @@ class Compositional:
     @property
     def acting(self) -> Rule:
         """As its consolidator says."""
-        return resolve(CONSOLIDATORS.of(self.offline).acting)(self.offline)
+        return acting_of(self.offline)
 
     @property
     def times(self) -> int:
@@ -120,7 +118,7 @@ class Compositional:
 
     def consolidator(self, layout: Layout) -> Consolidator:
         """How to learn offline."""
-        return resolve(CONSOLIDATORS.of(self.offline).build)(layout, self.offline, self.ppo.config.discount)
+        return consolidator_of(self.offline, layout, discount=self.ppo.config.discount)
 
     # What it knows
 
@@ -140,17 +138,9 @@ class Compositional:
             return "structures"
         if not 0 <= facts.spent < self.steps or (facts.spent and facts.phase not in ("online", "offline")):
             return "spent"
-        fits = [self.is_replay(one, folded=n < len(state.met)) for n, one in enumerate(state.memory)]
+        layout, learner = self.layout(1), self.consolidator(self.layout(1))
+        fits = [is_replay(one, layout, learner, folded=n < len(state.met)) for n, one in enumerate(state.memory)]
         return None if len(state.memory) == explored and all(fits) else "memory"
-
-    def is_replay(self, replay: AnyReplay, *, folded: bool) -> bool:
-        """Whether a replay can be of this agent, of a task that has been folded in or not."""
-        learner, envs, (rows, *width) = self.consolidator(self.layout(1)), self.ppo.config.envs, replay.rows.shape
-        taught = (replay.times, envs, learner.taught) if learner.taught else (0, 0, 0)
-        marks = NUMBERS if folded and learner.limits.rounds else 0
-        fits = width == [envs, Packing.of(self.env).words] and rows <= self.layout(1).extent[0]
-        times = 1 <= replay.times <= min(self.times, rows - 1)
-        return fits and times and replay.taught.shape == taught and replay.measured.shape == (marks,)
 
     def in_bank(self, structure: Structure) -> bool:
         """Whether a structure names a module of each factor."""
@@ -217,9 +207,8 @@ def searching(plan: Plan) -> Compositional:
 def compositional(plan: Plan, sizes: tuple[int, ...], *, search: Any) -> Compositional:
     """Either."""
     env, settings = plan.env, plan.settings
-    network, asks = Modular.with_q(env.graph, sizes, plan.modules), CONSOLIDATORS.of(settings.offline).keeps_finals
-    keeps_finals = bool(asks and resolve(asks)(settings.offline))
-    ppo = PPO(env, OnePolicy(network), settings.ppo, plan.devices, keeps_reached=keeps_finals)
+    network, finals = Modular.with_q(env.graph, sizes, plan.modules), keeps_finals(settings.offline)
+    ppo = PPO(env, OnePolicy(network), settings.ppo, plan.devices, keeps_reached=finals)
     agent = Compositional(env, network, ppo, settings.offline, search, settings.replay_size, plan.steps, plan.episodes)
     agent.consolidator(agent.layout(1))  # says at once what cannot be learnt so
     return agent

@@ -2,18 +2,23 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 
 from modlife.domains.env import PRNGKey
 from modlife.learners.offline import Consolidator
 from modlife.learners.replay import AnyReplay, Replay
-from modlife.learners.replay_table import Layout, Lesson, Pattern, room_for
+from modlife.learners.replay_table import Layout, Lesson, room_for
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.reports import Consolidated
-from modlife.lifelong.retention import Retained, Retention, harm_of
+from modlife.lifelong.retention import NUMBERS, Retained, Retention, harm_of
+from modlife.lifelong.settings import CONSOLIDATORS
+from modlife.policies.acting import Rule
 from modlife.policies.bank import Chain
+from modlife.policies.modular import Pattern
+from modlife.registry import resolve
 from modlife.types import Pytree, Structure, Task
 
 
@@ -110,6 +115,32 @@ class Consolidate:
             given_back |= more
             own = tuple(before[depth] if depth in given_back else new for depth, new in enumerate(own))
             looked = self.look(state, own)
+
+
+def consolidator_of(config: Any, layout: Layout, *, discount: float) -> Consolidator:
+    """The consolidator that a config is of."""
+    return resolve(CONSOLIDATORS.of(config).build)(layout, config, discount)
+
+
+def acting_of(config: Any) -> Rule:
+    """How an agent acts whose parameters were learnt so."""
+    return resolve(CONSOLIDATORS.of(config).acting)(config)
+
+
+def keeps_finals(config: Any) -> bool:
+    """Whether replay must tell what time limits cut off."""
+    asks = CONSOLIDATORS.of(config).keeps_finals
+    return bool(asks and resolve(asks)(config))
+
+
+def is_replay(replay: AnyReplay, layout: Layout, learner: Consolidator, *, folded: bool) -> bool:
+    """Whether a replay can be of an agent with these, of a task that has been folded in or not."""
+    envs, (rows, *width) = layout.envs, replay.rows.shape
+    taught = (replay.times, envs, learner.taught) if learner.taught else (0, 0, 0)
+    marks = NUMBERS if folded and learner.limits.rounds else 0
+    fits = width == [envs, layout.packing.words] and rows <= layout.extent[0]
+    times = 1 <= replay.times <= min(layout.times, rows - 1)
+    return fits and times and replay.taught.shape == taught and replay.measured.shape == (marks,)
 
 
 def sharing(structures: Sequence[Structure]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What agents share that learn each task with fresh parameters, and then distil it into the network they act by."""
+"""What agents share that learn each task with fresh parameters, and then fold it into the network they act by."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -11,17 +11,20 @@ from modlife.learners.asking import numbers, said
 from modlife.learners.config import DistillConfig
 from modlife.learners.distill import Distiller, Student
 from modlife.learners.ppo import LearnerState
+from modlife.learners.replay import Replay
 from modlife.lifelong.agent import AgentState, Phase, Reports
 from modlife.lifelong.explore import Explore, Exploring, times_of
 from modlife.lifelong.finetune import OneNetwork
 from modlife.lifelong.reports import Consolidated
+from modlife.policies.modular import Monolithic
 from modlife.types import Pytree, Task
 
 
 @dataclass(frozen=True)
-class DistillingAgent(OneNetwork, ABC):
-    """A fresh learner for each task; what it did last, and says of it, is distilled."""
+class FreshLearner(OneNetwork, ABC):
+    """A fresh learner for each task; what it did last is folded into the network."""
 
+    network: Monolithic
     replay_size: int = 100_000
 
     @abstractmethod
@@ -29,18 +32,13 @@ class DistillingAgent(OneNetwork, ABC):
         """The parameters that PPO begins a task with."""
 
     @abstractmethod
-    def distilling(self, task: Task, *, key: PRNGKey) -> Phase:
+    def folding(self, task: Task, *, key: PRNGKey) -> Phase:
         """The phase after the online one."""
 
-    @property
-    @abstractmethod
-    def distill_config(self) -> DistillConfig:
-        """How to distil."""
-
     def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
-        """Try the task, learn it with fresh parameters, distil."""
-        key_learn, key_distill = jax.random.split(key)
-        return (*super().phases(tasks, key=key_learn), self.distilling(tasks[0], key=key_distill))
+        """Try the task, learn it with fresh parameters, fold it in."""
+        key_learn, key_fold = jax.random.split(key)
+        return (*super().phases(tasks, key=key_learn), self.folding(tasks[0], key=key_fold))
 
     def begin(self, state: AgentState, task: Task, *, key: PRNGKey) -> LearnerState:
         """PPO on fresh parameters."""
@@ -51,17 +49,33 @@ class DistillingAgent(OneNetwork, ABC):
         return self.ppo.init(fresh, indices, indices, key=key_start)
 
     def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> tuple[AgentState, Pytree]:
-        """What was explored, with what the learner says of it."""
-        network = self.ppo.network
-        policy = network.pick(work.learner.params, work.learner.structures[0])
-        replay = explore.replay(work, explore.length(state))
-        taught = replace(replay, taught=said(self.env, network, policy, replay, what=numbers))
-        return replace(state, memory=(*state.memory, taught)), policy
+        """What was explored, with what the next phase wants to know of it."""
+        policy = self.ppo.network.pick(work.learner.params, work.learner.structures[0])
+        replay = self.asked(explore.replay(work, explore.length(state)), policy)
+        return replace(state, memory=(*state.memory, replay)), policy
+
+    @abstractmethod
+    def asked(self, replay: Replay, policy: Pytree) -> Replay:
+        """Replay with what the learner, of which this is the policy, says of it."""
 
     @property
     def times(self) -> int:
-        """Time steps that are distilled of a task."""
+        """Time steps that are kept of a task."""
         return times_of(self.ppo, self.steps, self.replay_size)
+
+
+@dataclass(frozen=True)
+class DistillingAgent(FreshLearner, ABC):
+    """What the learner says of what it did last is distilled."""
+
+    @property
+    @abstractmethod
+    def distill_config(self) -> DistillConfig:
+        """How to distil."""
+
+    def asked(self, replay: Replay, policy: Pytree) -> Replay:
+        """With the numbers of the learner's distribution."""
+        return replace(replay, taught=said(self.env, self.ppo.network, policy, replay, what=numbers))
 
     @property
     def distiller(self) -> Distiller:
@@ -75,5 +89,8 @@ def distilled(
     """The gradient steps of a phase over the replay that a state has of these tasks, with a report per epoch."""
     learner, structures = agent.distiller, [agent.env.graph.indices(task) for task in tasks]
     for number, work, losses in learner.run(structures, state.memory, state.work, done=state.facts.done, key=key):
-        told = () if losses is None else (Consolidated(number // learner.epoch_steps, len(tasks), losses),)
-        yield number, work, told
+        if losses is None:
+            yield number, work, ()
+        else:
+            norms = work.anchor and work.anchor.told
+            yield number, work, (Consolidated(number // learner.epoch_steps, len(tasks), losses, norms),)

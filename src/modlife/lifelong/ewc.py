@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from modlife.domains.env import PRNGKey
 from modlife.learners.config import EWCConfig
-from modlife.learners.fisher import fisher
+from modlife.learners.fisher import fisher, released_fisher
 from modlife.learners.ppo import PPO, Anchor, LearnerState
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import Plan
@@ -42,6 +42,7 @@ class Elastic(eqx.Module):
 class EWC(OneNetwork):
     """One network that is held back where old tasks need it."""
 
+    network: Monolithic
     config: EWCConfig = field(default_factory=EWCConfig)
 
     def init(self, *, key: PRNGKey) -> AgentState:
@@ -56,13 +57,17 @@ class EWC(OneNetwork):
         """PPO with the pull of what is known."""
         known, indices = state.params, self.indices(task)
         weights = jax.tree.map(lambda part: self.config.strength * part, known.importance)
-        return self.ppo.init(known.now, indices, indices, Anchor(known.anchor, weights, jnp.zeros(2)), key=key)
+        learner = self.ppo.init(known.now, indices, indices, Anchor(known.anchor, weights, jnp.zeros(2)), key=key)
+        return replace(learner, before=known.now) if self.config.fisher == "released" else learner
 
     def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> tuple[AgentState, Pytree]:
         """The network as it is, with what the new task needs of it; from states of the task's last steps."""
-        now, structure = work.learner.params, work.learner.structures[0]
-        replay = explore.replay(work, explore.length(state))
-        new = fisher(self.env, self.network, now, structure, replay)
+        learner, replay = work.learner, explore.replay(work, explore.length(state))
+        now, structure = learner.params, learner.structures[0]
+        if self.config.fisher == "released":
+            new = released_fisher(self.env, self.network, now, learner.before, structure, replay)
+        else:
+            new = fisher(self.env, self.network, now, structure, replay)
         known = state.params.after(now, new, decay=self.config.decay)
         return replace(state, params=known), self.network.pick(now, structure)
 

@@ -15,16 +15,20 @@ from modlife.learners.replay import AnyReplay, Experience, Packing, Replay, with
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.reports import Curve
 from modlife.policies.bank import Chain
+from modlife.policies.layers import host_generator
 from modlife.types import Task
+
+PIECES = 0x7FFF_9175
+"""Sets the key by which pieces are drawn apart from those of updates."""
 
 
 class Kept(eqx.Module):
-    """Packed rows of the last updates, [update, time, environment, word]; empty where nothing is kept."""
+    """Packed rows of the last updates, or of pieces of any: [group, time, environment, word]; or empty."""
 
-    rows: UInt32[Array, "update T E W"]
+    rows: UInt32[Array, "group T E W"]
     reached: UInt32[Array, "kept T E W"]
     """What was seen before restarts; empty where nobody asked for it."""
-    said: Float16[Array, "update T E n"] | None = None
+    said: Float16[Array, "group T E n"] | None = None
     """What the policy said; None where nobody asked for it."""
 
 
@@ -37,7 +41,7 @@ class Exploring(eqx.Module):
 
 @dataclass(frozen=True)
 class Explore:
-    """PPO on what `start` gives; `finish` says what the agent makes of it. Replay keeps the last `times` time steps."""
+    """PPO on what `start` gives; `finish` says what the agent makes of it. Replay keeps `times` time steps."""
 
     ppo: PPO
     steps: int
@@ -46,13 +50,15 @@ class Explore:
     finish: Callable[[AgentState, Exploring], tuple[AgentState, Reports]]
     key: PRNGKey
     times: int = 0
+    piece: int | None = None
+    """Steps of a piece, where pieces from all over the phase are kept; else the last time steps are."""
     rehearsing: Callable[[AgentState], Rehearsal | None] | None = None
     """What of old tasks takes part in each gradient step, if anything."""
     name: str = "online"
 
     def begin(self, state: AgentState) -> Exploring:
         """A learner, and room for what will be kept."""
-        shape = (self.kept_updates, self.ppo.config.length, self.ppo.config.envs, Packing.of(self.ppo.env).words)
+        shape = (*self.room, self.ppo.config.envs, Packing.of(self.ppo.env).words)
         reached = shape if self.ppo.keeps_reached else (0, *shape[1:])
         said = (*shape[:3], self.ppo.env.graph.actions.size + 1) if self.ppo.keeps_said else None
         room = [jnp.zeros(shape, jnp.uint32), jnp.zeros(reached, jnp.uint32), said and jnp.zeros(said, jnp.float16)]
@@ -63,9 +69,24 @@ class Explore:
         return update_count(self.ppo, self.steps - state.facts.spent)
 
     @property
-    def kept_updates(self) -> int:
-        """The last updates, of which replay keeps the transitions."""
-        return -(-self.times // self.ppo.config.length)
+    def room(self) -> tuple[int, int]:
+        """Groups of time steps that are kept, and how long each is: the last updates, or pieces."""
+        length = self.piece or self.ppo.config.length
+        return -(-self.times // length), length
+
+    def places(self, number: int, updates: int) -> list[tuple[int, int]]:
+        """In which groups what happens in an update is kept, and from which of its time steps on.
+
+        How many updates there will be is known, so pieces are drawn before any has happened: evenly, none twice.
+        """
+        groups, length = self.room
+        if self.piece is None:
+            place = number - (updates - groups)
+            return [(place, 0)] if place >= 0 else []
+        each = self.ppo.config.length // length
+        rng = host_generator(jax.random.fold_in(self.key, PIECES))
+        drawn = np.sort(rng.choice(updates * each, groups, replace=False))
+        return [(place, int(n) % each * length) for place, n in enumerate(drawn) if n // each == number]
 
     def run(self, state: AgentState) -> Iterator[tuple[int, Exploring, Reports]]:
         """One update after the other."""
@@ -75,17 +96,18 @@ class Explore:
         for number in range(state.facts.done, length):
             key = jax.random.fold_in(self.key, number)
             learner, happened, progress = self.ppo.update(learner, rehearsal, key=key)
-            place = number - (length - self.kept_updates)
-            if place >= 0:
-                kept = self.keep(kept, place, happened)
-            norms = learner.anchor and (float(learner.anchor.norms[0]), float(learner.anchor.norms[1]))
+            for place, first in self.places(number, length) if self.times else ():
+                kept = self.keep(kept, place, happened, first)
+            norms = learner.anchor and learner.anchor.told
             curve = Curve(spent + (number + 1) * self.ppo.config.batch, jax.tree.map(np.asarray, progress), norms)
             yield number + 1, Exploring(learner, kept), (curve,)
 
-    def keep(self, kept: Kept, place: int, happened: Experience) -> Kept:
-        """What was kept, and what happened in one more update of a single task."""
-        packing = Packing.of(self.ppo.env)
+    def keep(self, kept: Kept, place: int, happened: Experience, first: int = 0) -> Kept:
+        """What was kept, and what happened in one more update of a single task, from a time step on."""
+        packing, (_, length) = Packing.of(self.ppo.env), self.room
         happened = jax.tree.map(lambda leaf: leaf[0], happened)
+        if length < self.ppo.config.length:
+            happened = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, length), happened)
         rows, reached, said = kept.rows.at[place].set(packing.pack(happened.transitions)), kept.reached, kept.said
         if self.ppo.keeps_reached:
             reached = reached.at[place].set(packing.seen(self.ppo.env, happened.reached))
@@ -98,9 +120,9 @@ class Explore:
         return self.finish(state, state.work)
 
     def replay(self, work: Exploring, updates: int) -> Replay:
-        """The last time steps of a phase of so many updates, and what was seen after them."""
+        """The time steps that were kept in a phase of so many updates, and what was seen at its end."""
         env, packing = self.ppo.env, Packing.of(self.ppo.env)
-        first = max(0, self.kept_updates - updates)  # a short phase does not fill all of the room
+        first = 0 if self.piece else max(0, self.room[0] - updates)  # a short phase does not fill all of the room
         after = observe_all(env, jax.tree.map(lambda leaf: leaf[0], work.learner.actors.states))
         last = np.asarray(packing.seen(env, after))
         pieces = [np.asarray(one[first:]) for one in jax.tree.leaves(work.kept)]

@@ -12,22 +12,21 @@ import jax.numpy as jnp
 
 from modlife.domains.env import PRNGKey
 from modlife.learners.ppo import PPO, LearnerState
+from modlife.learners.rollout import ACTOR
 from modlife.lifelong.agent import AgentState, Phase, Reports
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.explore import Explore, Exploring
 from modlife.lifelong.reports import Evaluated
 from modlife.lifelong.single_task import OnlineAgent
-from modlife.policies.bank import Chain
 from modlife.policies.modular import Monolithic
 from modlife.types import Pytree, Task
 
 
 @dataclass(frozen=True)
 class OneNetwork(OnlineAgent):
-    """An agent with one network for all tasks."""
+    """An agent with one network for all tasks, or modules that are given for each."""
 
-    network: Monolithic
     episodes: int = 1
     """Episodes of its evaluations of a task before and after the online phase."""
 
@@ -45,7 +44,7 @@ class OneNetwork(OnlineAgent):
 
         def finish(state: AgentState, work: Exploring) -> tuple[AgentState, Reports]:
             after, policy = self.learnt(state, explore, work)
-            learner = replace(self.judge, network=self.ppo.network)
+            learner = replace(self.judge, network=self.ppo.network, rule=ACTOR)
             alone = learner.evaluate([task], [policy], key=key_evaluate)
             return after, (Evaluated("online", alone),)
 
@@ -69,14 +68,14 @@ class OneNetwork(OnlineAgent):
 
     @property
     def judge(self) -> Judge:
-        """Evaluates as PPO acts."""
+        """Evaluates as the agent acts."""
         return Judge(self.env, self.network, self.acting, self.episodes)
 
     def indices(self, task: Task) -> Any:
         """A single task, as PPO wants it."""
         return jnp.array([self.env.graph.indices(task)])
 
-    def parameters(self, state: AgentState) -> Chain:
+    def parameters(self, state: AgentState) -> Any:
         """The network's parameters."""
         return state.params
 

@@ -41,7 +41,7 @@ class ProgressCompress(DistillingAgent):
         assert isinstance(self.ppo.network, TwoColumns)
         return Columns(self.ppo.network.fresh(key=key), self.parameters(state))
 
-    def distilling(self, task: Task, *, key: PRNGKey) -> Phase:
+    def folding(self, task: Task, *, key: PRNGKey) -> Phase:
         """Compress."""
         return Compress(self, task, key)
 

@@ -52,7 +52,7 @@ class Curve:
             "success": rounded(progress.success),
             "entropy": rounded(progress.entropy),
         }
-        return {**record, "norms": [float(f"{norm:.4g}") for norm in self.norms]} if self.norms else record
+        return {**record, **norms_record(self.norms)}
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,8 @@ class Consolidated:
     epoch: int
     tasks: int
     losses: Mapping[str, float]
+    norms: tuple[float, float] | None = None
+    """As in `Curve`: means over the epoch."""
 
     def numbers(self) -> Mapping[str, float]:
         """What must be finite: all losses."""
@@ -110,7 +112,12 @@ class Consolidated:
     def record(self) -> dict[str, Any]:
         """The losses."""
         losses = {name: round(value, 6) for name, value in self.losses.items()}
-        return {"kind": "offline", "epoch": self.epoch, "tasks": self.tasks, **losses}
+        return {"kind": "offline", "epoch": self.epoch, "tasks": self.tasks, **losses, **norms_record(self.norms)}
+
+
+def norms_record(norms: tuple[float, float] | None) -> dict[str, Any]:
+    """Norms for a JSON line, where there are any."""
+    return {"norms": [float(f"{norm:.4g}") for norm in norms]} if norms else {}
 
 
 def evaluation_record(evaluation: Evaluation) -> dict[str, Any]:

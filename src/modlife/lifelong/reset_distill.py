@@ -30,7 +30,7 @@ class ResetDistill(DistillingAgent):
         """A fresh network."""
         return self.network.init(key=key)
 
-    def distilling(self, task: Task, *, key: PRNGKey) -> Phase:
+    def folding(self, task: Task, *, key: PRNGKey) -> Phase:
         """Together with samples of old tasks."""
         return Distill(self, task, key)
 

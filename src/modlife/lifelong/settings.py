@@ -238,7 +238,7 @@ class Rehearsed(Online):
     """Settings of CLEAR."""
 
     replay_size: int = 10_000
-    """Transitions kept of each task: the last ones of its online phase."""
+    """Transitions kept of each task: the last ones of its online phase, or pieces of it."""
     clear: ClearConfig = field(default_factory=ClearConfig)
     """How old tasks are rehearsed."""
 
@@ -258,7 +258,12 @@ class Rehearsed(Online):
                 "bootstrap_truncated = True, but what CLEAR rehearses ends with an episode, whatever ended it. Leave "
                 "--ppo.bootstrap-truncated out."
             )
-        least = self.clear.unroll * self.ppo.envs
+        if self.clear.keep == "reservoir" and self.ppo.length <= self.clear.unroll:
+            raise InputError(
+                f"length = {self.ppo.length}, but a piece of {self.clear.unroll} steps and what is seen after it must "
+                "be of one update. Give a larger --ppo.length, or a smaller --clear.unroll."
+            )
+        least = (self.clear.unroll + (self.clear.keep == "reservoir")) * self.ppo.envs
         if min(self.replay_size, steps) < least:
             raise InputError(
                 f"replay_size = {self.replay_size} and steps = {steps}, but a piece of {self.clear.unroll} steps in "
@@ -268,7 +273,7 @@ class Rehearsed(Online):
 
 @dataclass(frozen=True)
 class Told(Settings):
-    """Settings of the lifelong agent that is told the structure of every task."""
+    """Settings of agents that are told what every task is made of, and learn offline from replay."""
 
     replay_size: int = 100_000
     """Transitions kept of each task: the last ones of its online phase."""

@@ -6,6 +6,7 @@ are exactly zero outside the picked modules.
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -22,7 +23,7 @@ Chain = tuple
 class Bank(eqx.Module):
     """All modules of an agent."""
 
-    factors: tuple[eqx.Module, ...]
+    factors: tuple[Any, ...]
     """For each factor, its modules stacked along the first axis of every array."""
 
     @staticmethod

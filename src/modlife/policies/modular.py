@@ -4,6 +4,7 @@ A network is a value without parameters; parameters are pytrees that it makes (`
 and applies to a batch of observations (`__call__`). What the modules are made of, the domain brings (`Modules`).
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import nn
@@ -23,6 +25,9 @@ from modlife.policies.bank import Bank, Chain
 from modlife.policies.distributions import Categorical, Gaussian, log_softmax
 from modlife.policies.layers import host_generator
 from modlife.types import Structure
+
+Pattern = tuple[bool, ...]
+"""Which modules of a chain move."""
 
 
 class Output(eqx.Module):
@@ -166,6 +171,11 @@ class Modular:
         """How many features the modules before a depth give."""
         return self.modules.width(self.graph, depth)
 
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """All patterns with at least one moving module, in the order of the first that moves."""
+        return patterns(len(self.sizes))
+
 
 @dataclass(frozen=True)
 class OnePolicy:
@@ -206,6 +216,11 @@ class Monolithic:
         """With a state value, as the paper's monolithic agents, and a descriptor that all components fit in."""
         return Monolithic(graph, 1, modules, max(16, sum(graph.shape)))
 
+    @staticmethod
+    def with_q(graph: ProblemGraph, modules: Modules) -> "Monolithic":
+        """The same with the value of each action."""
+        return Monolithic(graph, graph.actions.size, modules, max(16, sum(graph.shape)))
+
     @property
     def chain(self) -> Modular:
         """The same network without a descriptor."""
@@ -218,8 +233,8 @@ class Monolithic:
         *early, last = map(fresh, range(len(self.graph.factors)))
         return (*early, self.modules.told(last, self.graph, self.descriptor, critic=self.critic, rng=rng))
 
-    def pick(self, params: Chain, structure: Structure | Int[Array, " F"]) -> tuple[Chain, Array]:
-        """The whole network, with the descriptor of the task that has these component indices."""
+    def pick(self, params: Chain, structure: Structure | Int[Array, "*B F"]) -> tuple[Chain, Array]:
+        """The whole network, with the descriptor of the task that has these component indices; or one per sample."""
         return (params, self.described(jnp.asarray(structure)))
 
     def described(self, structures: Int[Array, "*B F"]) -> Float[Array, "*B D"]:
@@ -236,6 +251,50 @@ class Monolithic:
         batch = (some.index if isinstance(some, Choice) else some).shape[-1]
         descriptor = jnp.broadcast_to(hot[:, None] if hot.ndim == 1 else hot.T, (self.descriptor, batch))
         return last(view, self.chain.chain(early, parts, None, depth=0), descriptor)
+
+
+@dataclass(frozen=True)
+class Described:
+    """A monolithic network as learners from replay know networks: a chain of itself, which moves, and a descriptor.
+
+    The bank has one network and the descriptor of each task; task number n has the structure (0, n).
+    """
+
+    network: Monolithic
+
+    def bank(self, params: Chain, tasks: Sequence[Structure], *, room: int) -> Bank:
+        """The bank of these tasks, by their component indices, and of some more that there is room for."""
+        filled = jnp.array([tasks[n % len(tasks)] for n in range(room)])
+        return Bank((jax.tree.map(lambda leaf: leaf[None], params), self.network.described(filled)))
+
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The network always moves; the descriptor is the task's in hand, or another."""
+        return ((True, True), (True, False))
+
+    def width(self, depth: int) -> int:
+        """Nothing comes before the network."""
+        return 0
+
+    def features(self, policy: Chain, parts: Mapping[str, Part], *, depth: int) -> Float[Array, "n B"]:
+        """Never asked for."""
+        raise NotImplementedError("Nothing comes before the network.")
+
+    def onward(
+        self, policy: Chain, parts: Mapping[str, Part], features: Float[Array, "n B"] | None, *, depth: int
+    ) -> AnyOutput:
+        """What the network says of a batch; nothing is differentiated by the descriptor."""
+        params, hot = policy
+        return self.network((params, jax.lax.stop_gradient(hot)), parts)
+
+    def __call__(self, policy: Chain, parts: Mapping[str, Part]) -> AnyOutput:
+        """The same."""
+        return self.onward(policy, parts, None, depth=0)
+
+
+def patterns(depth: int) -> tuple[Pattern, ...]:
+    """All patterns with at least one moving module, in the order of the first that moves."""
+    return tuple(sorted((p for p in itertools.product((False, True), repeat=depth) if any(p)), reverse=True))
 
 
 def dense(view: Part) -> Float[Array, "..."]:

@@ -29,6 +29,11 @@ FIGURES = Table(
         "modlife.analysis.figures.figure_3:draw",
     ),
     Figure(
+        "figE2",
+        "the paper's Figure E.2: the searching agent with fewer and more modules than components",
+        "modlife.analysis.figures.figure_e2:draw",
+    ),
+    Figure(
         "stl",
         "single-task curves beside those of the authors' released code, in the 2-D world",
         "modlife.analysis.figures.single_task:draw",

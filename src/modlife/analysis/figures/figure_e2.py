@@ -1,0 +1,60 @@
+"""The paper's Figure E.2: lifelong learning with fewer and more modules than there are components."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from modlife.analysis.figures.figure_3 import draw_phases, returns_after
+from modlife.analysis.groups import Group, grouped
+from modlife.analysis.lives import FinishedLife, Row, colour, label, read_lives, save
+from modlife.analysis.panels import draw_curves, finish, fit, with_errors
+from modlife.errors import InputError
+from modlife.metrics import mean_and_error
+
+SHOWN = {"online": "--", "final": "-"}
+"""Returns that are drawn against the number of modules, and how."""
+
+
+def draw(paths: Sequence[Path], out: Path) -> None:
+    """Learning curves and returns by phase for each number of modules, and returns against it."""
+    from matplotlib.figure import Figure
+
+    lives = sorted(read_lives(paths), key=modules)
+    groups = grouped(lives, lambda life: f"{label(life.agent)}, {modules(life)} modules")
+    figure = Figure(figsize=(13, 4), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    rows = draw_curves(left, groups) + draw_phases(middle, groups) + draw_numbers(right, groups)
+    left.set_xlabel("thousand steps in a task, those of a search included")
+    fit(figure, height=4)
+    save(figure, rows, out)
+
+
+def modules(life: FinishedLife) -> int:
+    """Modules per factor of an agent that searches for structures."""
+    count = getattr(life.config.settings, "module_count", None)
+    if count is None:
+        raise InputError(f"'{life.path}' is of '{life.agent}', which does not choose among a number of modules.")
+    return count(life.config.world.graph)
+
+
+def draw_numbers(axes: Any, groups: Sequence[Group]) -> list[Row]:
+    """Mean return over tasks against modules per factor, after the online phase and at the end of the life."""
+    rows = []
+    for agent in dict.fromkeys(group.agent for group in groups):
+        mine = [group for group in groups if group.agent == agent]
+        for when, line in SHOWN.items():
+            numbers = [modules(group.lives[0]) for group in mine]
+            found = [mean_and_error(returns_after(group.lives, when)) for group in mine]
+            means, errors = [mean for mean, _ in found], [0.0 if error != error else error for _, error in found]
+            look = {"color": colour(agent), "linestyle": line, "marker": "o", "ms": 4, "capsize": 3}
+            axes.errorbar(numbers, means, errors, label=f"{label(agent)}, {when}", **look)
+            rows += [
+                group.row(f"{when} by modules", mean, error=error, part=str(number))
+                for group, number, (mean, error) in zip(mine, numbers, found, strict=True)
+            ]
+    components = max(groups[0].lives[0].config.world.graph.shape)
+    axes.axvline(components, color="gray", lw=0.8, ls=":", label=f"components of a factor: {components}")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    title = with_errors("Return by number of modules", "bars", (len(group.lives) for group in groups))
+    finish(axes, title=title, xlabel="modules per factor", ylabel="return, mean over tasks")
+    return rows
