@@ -187,7 +187,7 @@ def test_damage_to_what_tells_of_a_life_is_said_by_every_command(searched: Lived
 def test_run_directories_without_checksums_are_read_with_a_remark():
     results = Path(__file__).parent.parent / "results/comp-search-64-0"
     (remark,) = RunDirectory(results).remarks()
-    assert "was written by an older version, without checksums" in remark
+    assert "is from an older version, without checksums" in remark
 
 
 def test_going_on_from_an_older_checkpoint_ends_with_the_same_bytes(searched: Lived, tmp_path: Path):

@@ -52,5 +52,5 @@ def tell_remarks(runs: Sequence[Path]) -> None:
         tell(complaint)
     old = [str(run.path) for run in opened if not run.is_sealed]
     if old:
-        others = f" and {len(old) - 1} others" if old[1:] else ""
-        tell(f"'{old[0]}'{others} {OLD}: damage to what they tell of their lives may go unnoticed.")
+        who = f"'{old[0]}' and {len(old) - 1} more are" if old[1:] else f"'{old[0]}' is"
+        tell(f"{who} {OLD}: damage to what they tell of their lives may go unnoticed.")

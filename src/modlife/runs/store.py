@@ -37,7 +37,7 @@ MOST = {MANIFEST: MEGABYTE, METRICS: 1024 * MEGABYTE, HISTORY: 64 * MEGABYTE, SU
 """More bytes than these files ever have."""
 SEALED = 3
 """Run directories of this schema have checksums for everything; those of earlier ones for checkpoints only."""
-OLD = "was written by an older version, without checksums"
+OLD = "from an older version, without checksums"
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """What renaming a directory says when another has the name already."""
 LONG_AGO = 60.0
@@ -161,7 +161,7 @@ class RunDirectory:
 
     def remarks(self) -> list[str]:
         """What is wrong with files that tell of the life, and what cannot be known."""
-        old = f"'{self.path}' {OLD}: damage to what it tells of its life may go unnoticed."
+        old = f"'{self.path}' is {OLD}: damage to what it tells of its life may go unnoticed."
         return [*self.complaints(), *([] if self.is_sealed else [old])]
 
     def complaints(self) -> list[str]:
