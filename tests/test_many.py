@@ -1,6 +1,7 @@
 """Many lives in processes of their own: what is run, what is left alone, and what happens when something goes wrong."""
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -13,6 +14,7 @@ import pytest
 from lives import NAMES, Lived, small
 from terminal import command
 
+from modlife.cli import sweep
 from modlife.cli.train import Options, usual
 from modlife.cli.words import read_options
 from modlife.errors import InputError
@@ -138,3 +140,53 @@ def test_nonsense_for_a_search_is_refused(tmp_path: Path):
         assert end.code == 2 and words[1] in end.err, (words, end.err)
     end = command("tune", "nothing", "--out", "x", cwd=tmp_path)
     assert end.code == 2 and "No study 'nothing'" in end.err
+
+
+LIVES = """
+# Two agents, three lives
+ewc-{0..1} --agent ewc --tasks 3 --seed {0..1} --ewc.strength 5
+'a b' --agent stl --only wall/red/dynamics-0   # alone
+"""
+
+
+def test_a_file_of_lives_is_read_line_by_line(tmp_path: Path):
+    lives = sweep.planned(LIVES, tmp_path)
+    assert [life.out.name for life in lives] == ["ewc-0", "ewc-1", "a b"]
+    assert [life.config.seed for life in lives] == [0, 1, 0]
+    assert [life.config.agent for life in lives] == ["ewc", "ewc", "stl"]
+    assert lives[1].config == life_from_options("ewc", "grid2d", {"tasks": 3, "seed": 1, "ewc": {"strength": 5.0}})
+    assert lives[2].config.only == ("wall/red/dynamics-0",)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("", "There is no life in the file"),
+        ("--agent ewc", "Line 1 begins with '--agent'"),
+        ("a/b --agent ewc", "Line 1 begins with 'a/b'"),
+        ("a --agent ewc --out x", "Line 1 has --out"),
+        ("a --agent ecw", "Did you mean 'ewc'?"),
+        ("a 'b", "Line 1 cannot be read: No closing quotation."),
+        ("a-{0..1} --seed {0..2}", "Line 1 has different ranges"),
+        ("a-{3..1} --agent stl", "Line 1 has a range from 3 to 1"),
+        ("a --agent stl --seed 1\na --agent stl --seed 2", "Two of the lives have the same run directory."),
+    ],
+)
+def test_a_file_of_nonsense_is_refused_before_any_life_begins(tmp_path: Path, line: str, sentence: str):
+    (tmp_path / "lives.txt").write_text(line)
+    end = command("sweep", "lives.txt", "--out", "runs", cwd=tmp_path)
+    assert end.code == 2 and sentence in end.err, end.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_sweep_leaves_what_has_ended_and_refuses_what_is_another_life(lives: Callable[[str], Lived], tmp_path: Path):
+    ended, begun = lives("stl"), tmp_path / "runs/stl-0"
+    shutil.copytree(ended.path, begun)
+    line = " ".join(["stl-0", *as_options(ended.config)])
+    (tmp_path / "lives.txt").write_text(line)
+    arguments = ["sweep", "lives.txt", "--out", "runs", "--at-once", "1"]
+    assert command(*arguments, "--dry-run", cwd=tmp_path).out == "ended  runs/stl-0\n"
+    assert "1 of 1 lives have ended before" in command(*arguments, cwd=tmp_path).err
+    (tmp_path / "lives.txt").write_text(f"{line} --seed 7")
+    end = command(*arguments, cwd=tmp_path)
+    assert end.code == 2 and "holds another life: its seed is 0, not 7." in end.err

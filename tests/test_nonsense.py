@@ -226,6 +226,8 @@ COMMANDS: list[tuple[list[str], str]] = [
     (["table", "nothing-here"], "nothing-here"),
     (["table", "a-run", "--out", "t.txt"], "t.txt"),
     (["table", "a-run", "--out", ""], "''"),
+    (["sweep"], "--out"),
+    (["sweep", "nothing-here", "--out", "x"], "nothing-here"),
     (["tune"], "--out"),
     (["tune", "ewc"], "--out"),
     (["tune", "ecw", "--out", "x"], "Did you mean 'ewc'?"),

@@ -1,17 +1,14 @@
 """`modlife tune`."""
 
-import os
-import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 
-from modlife.checks import MOST_THREADS, check_between, check_count, check_episodes
+from modlife.checks import check_between, check_episodes
 from modlife.cli.choices import REQUIRED
-from modlife.cli.words import tell
+from modlife.cli.sweep import end_with, live_together
 from modlife.errors import plain
 
 
@@ -49,32 +46,21 @@ def run(options: Options) -> None:
     from modlife.analysis import tuning
     from modlife.analysis.lives import as_csv, write_together
     from modlife.analysis.studies import STUDIES
-    from modlife.runs.interrupts import Stopped
-    from modlife.runs.many import live_all
 
     study = STUDIES[options.study]
     for name in ("seeds", "settings"):
         if getattr(options, name) is not None:
             check_between(options, 1, 1000, name)
     check_episodes(options.episodes, most=10**5)
-    at_once = len(os.sched_getaffinity(0)) if options.at_once is None else options.at_once
-    check_count("at_once", at_once, MOST_THREADS)
     settings = tuning.some(study.settings, options.settings)
     trial = tuning.Trial(study, options.out, options.steps, options.seeds or study.seeds, options.episodes, settings)
-    try:
-        failed = live_all(trial.planned(), at_once=at_once, tell=tell)
-    except Stopped as stopped:
-        tell(f"stopped by {stopped}; all lives are saved. Go on with the same command.")
-        sys.exit(128 + signal.Signals(stopped.number))
+    failed = live_together(trial.planned(), options.at_once)
     rows = tuning.table(trial)
     write_together({options.out / tuning.TABLE: as_csv(rows)})
     print(text_of(rows))
     print(f"source of the grid: {study.source}")
     print(plain(f"table: {options.out / tuning.TABLE}"))
-    for one in failed:
-        tell(plain(str(one)))
-    if failed:
-        sys.exit(1)
+    end_with(failed)
 
 
 def text_of(rows: Sequence[dict]) -> str:
