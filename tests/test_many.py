@@ -158,6 +158,13 @@ def test_a_file_of_lives_is_read_line_by_line(tmp_path: Path):
     assert lives[2].config.only == ("wall/red/dynamics-0",)
 
 
+def test_the_lives_of_the_documentation_can_be_lived(tmp_path: Path):
+    lives = sweep.planned((Path(__file__).parents[1] / "docs/lives.txt").read_text(), tmp_path)
+    assert len({life.out for life in lives}) == len(lives) > 40
+    for life in lives:
+        assert life.out.name.startswith(life.config.agent) and life.out.name.endswith(f"-{life.config.seed}")
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
