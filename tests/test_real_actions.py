@@ -82,9 +82,8 @@ def test_weights_of_advantages_by_hand():
 def test_errors_of_several_critics_add_up():
     values, old, target = (jnp.array(RNG.normal(size=shape), jnp.float32) for shape in ((2, 7), 7, 7))
     plain = losses.value_loss(values, old, target, clip=None)
-    assert float(plain) == pytest.approx(
-        float(((values[0] - target) ** 2 + (values[1] - target) ** 2).mean()), rel=1e-5
-    )
+    expected = sum(float(((one - target) ** 2).mean()) for one in values)
+    assert float(plain) == pytest.approx(expected, rel=1e-5)
     clipped = losses.value_loss(values, old, target, clip=0.2)
     parts = [losses.clipped_value_loss(one, old, target, clip=0.2) for one in values]
     assert float(clipped) == pytest.approx(float(sum(parts)), rel=1e-5)
@@ -108,7 +107,7 @@ SMALL = PPOConfig(
 
 
 def test_ppo_finds_the_place_and_what_it_is_worth():
-    """Rewards are 1 - variance for ever, since time limits are no ends: half of that is lost to each step's discount."""
+    """Rewards are 1 - variance for ever, since time limits are no ends; each counts half as much as the one before."""
     ppo = PPO(STEER, OnePolicy(NETWORK), SMALL)
     task = jnp.array([[1, 0]])
     state = ppo.init(ppo.network.init(key=KEY), task, jnp.zeros_like(task), key=KEY)
@@ -140,11 +139,9 @@ def test_an_actor_that_has_halted_stays_bit_for_bit_and_critics_go_on():
         pairs = zip(jax.tree.leaves(state.params), jax.tree.leaves(params), strict=True)
         same = [np.array_equal(one, other) for one, other in pairs]
         assert same == [halted and own for own in mine]
-        momentum = opt_state[0].mu
-        kept = np.concatenate(
-            [np.full(leaf.size, own) for leaf, own in zip(jax.tree.leaves(params), mine, strict=True)]
-        )
-        assert np.asarray(momentum)[kept].any() != halted and np.asarray(momentum)[~kept].any()
+        momentum, sizes = np.asarray(opt_state[0].mu), [leaf.size for leaf in jax.tree.leaves(params)]
+        kept = np.repeat(mine, sizes)
+        assert momentum[kept].any() != halted and momentum[~kept].any()
 
 
 # Learning from replay
@@ -155,9 +152,8 @@ def layout(times: int, *, finals: bool = True, room: int = 2) -> Layout:
 
 
 def learnt(learner: Any, bank: Bank, lessons: list[Lesson]) -> Chain:
-    state = learner.init(bank.pick(lessons[-1].structure))
-    for _, state, _ in learner.run(bank, lessons, state, done=0, key=KEY):
-        pass
+    fresh = learner.init(bank.pick(lessons[-1].structure))
+    *_, (_, state, _) = learner.run(bank, lessons, fresh, done=0, key=KEY)
     return learner.modules(state)
 
 
@@ -245,10 +241,10 @@ def test_a_time_limit_is_no_end_unless_it_is_asked_to_be(bank: Bank):
 
 
 def test_what_goes_with_other_actions_is_refused():
-    usual = {"td": "none", "acting": "actor"}
-    for wrong in ({"td": "current"}, {"acting": "boltzmann"}, {"logit_weight": 0.1}):
-        with pytest.raises(InputError, match=f"{next(iter(wrong))} = .* real numbers"):
-            bounded(layout(8), BoundedConfig(**(usual | wrong)), 0.5)
+    wrong: list[dict[str, Any]] = [{"td": "current"}, {"acting": "boltzmann"}, {"logit_weight": 0.1}]
+    for options in wrong:
+        with pytest.raises(InputError, match=f"{next(iter(options))} = .* real numbers"):
+            bounded(layout(8), replace(BoundedConfig(td="none", acting="actor"), **options), 0.5)
     with pytest.raises(InputError, match="acting = boltzmann goes with actions of another kind"):
         RealBCQ(layout(8), RealBCQConfig(acting="boltzmann"), 0.5)
     with pytest.raises(InputError, match="leave it out"):
