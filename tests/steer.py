@@ -78,8 +78,8 @@ def replay_of(mean: Sequence[float], *, times: int, envs: int = 4, seed: int = 0
     reward = 1 - (action - 0.5 * sign) ** 2
     late = np.broadcast_to((np.arange(times) % STEER.horizon == STEER.horizon - 1)[:, None], sign.shape)
     seen, after = (np.stack([one, np.ones_like(one)], axis=-1) for one in (sign, -sign))
-    arrays = [jnp.asarray(one, jnp.float32) for one in (seen, action[..., None], reward)]
+    seen, after, action, reward = (jnp.asarray(one, jnp.float32) for one in (seen, after, action[..., None], reward))
     packing = Packing.of(STEER)
-    rows = np.asarray(packing.pack(Transition(*arrays, jnp.zeros(sign.shape, bool), jnp.asarray(late))))
-    reached = np.asarray(packing.seen(STEER, jnp.asarray(after, jnp.float32)))
+    rows = np.asarray(packing.pack(Transition(seen, action, reward, jnp.zeros(sign.shape, bool), jnp.asarray(late))))
+    reached = np.asarray(packing.seen(STEER, after))
     return with_finals(rows, reached[-1], reached, late)
