@@ -167,7 +167,7 @@ def offline(domain: Domain, *, devices: int) -> Iterator[Load]:
     config, settings = ppo_config(domain), usual_settings(AGENTS["comp-struct"], domain)
     bank = network.init(key=jax.random.key(0))
     times = settings.replay_size // config.envs
-    counted, rehearsing = isinstance(env.graph.actions, Discrete), settings.offline
+    counted = isinstance(env.graph.actions, Discrete)
     replay = some_replay(env, times, config.envs)
     order = [env.graph.indices(task) for task in curricula.paper_order(env.graph, seed=0).tasks]
     *before, last = lessons_of(order, [replay] * len(order))
@@ -179,7 +179,7 @@ def offline(domain: Domain, *, devices: int) -> Iterator[Load]:
         else:
             real = RealBCQ(replace(layout, finals=True), RealBCQConfig(), config.discount)
             yield gradient_steps("real-bcq", real, bank, lessons)
-        clones = BoundedConfig() if counted else rehearsing
+        clones = BoundedConfig() if counted else BoundedConfig(epochs=10, td="none", acting="actor")
         yield last_quarter(bounded(layout, clones, config.discount), bank, lessons)
 
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from modlife.domains.env import PRNGKey
+from modlife.domains.graph import Continuous
 from modlife.errors import InputError
 from modlife.learners import losses
 from modlife.learners.config import AWACConfig, RealBCQConfig
@@ -35,11 +36,16 @@ class RealBCQ(Plain):
 
     def __post_init__(self) -> None:
         check_batch(self)
-        if self.layout.network.critic != 2 or Rule(self.config.acting).needs_q:
-            what = f"acting = {self.config.acting}" if self.layout.network.critic == 2 else "Learning offline so"
+        graph, network, config = self.layout.env.graph, self.layout.network, self.config
+        if not isinstance(graph.actions, Continuous) or network.critic < 2:
             raise InputError(
-                f"{what} goes with actions of another kind than those of '{self.layout.env.graph.name}': choose "
-                "another way, as `modlife list` shows them."
+                f"Learning offline so takes critics of real-valued actions, which agents in '{graph.name}' do not have: "
+                "choose another way, such as `--offline bcq`."
+            )
+        if Rule(config.acting).needs_q:
+            raise InputError(
+                f"acting = {config.acting}, but the actions of '{graph.name}' are real numbers, which have no value "
+                "each. Give `--offline.acting actor`."
             )
 
     @property
