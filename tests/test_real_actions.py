@@ -14,7 +14,7 @@ from modlife.errors import InputError
 from modlife.learners import losses, offline
 from modlife.learners.bounded import bounded
 from modlife.learners.config import AWACConfig, BoundedConfig, PPOConfig, RealBCQConfig
-from modlife.learners.ppo import PPO
+from modlife.learners.ppo import PPO, Batch, piece_count
 from modlife.learners.real_bcq import AWAC, RealBCQ
 from modlife.learners.replay_table import Layout, Lesson
 from modlife.policies.bank import Bank, Chain
@@ -142,6 +142,17 @@ def test_an_actor_that_has_halted_stays_bit_for_bit_and_critics_go_on():
         momentum, sizes = np.asarray(opt_state[0].mu), [leaf.size for leaf in jax.tree.leaves(params)]
         kept = np.repeat(mine, sizes)
         assert momentum[kept].any() != halted and momentum[~kept].any()
+
+
+def test_the_gradient_of_many_samples_is_that_of_their_pieces():
+    config = PPOConfig(envs=8, length=250, minibatch=2000, clip_value=False, max_grad_norm=None)
+    ppo = PPO(STEER, OnePolicy(Modular(STEER.graph, (1, 1), 1, MODULES)), config)
+    rows = [jnp.array(RNG.normal(size=shape), jnp.float32) for shape in ((2000, 2), (2000, 1), *[2000] * 4)]
+    batch, task, params = Batch(*rows), jnp.zeros(2, int), ppo.network.init(key=KEY)
+    assert [piece_count(n) for n in (256, 1000, 2000, 8000, 1009)] == [1, 1, 2, 8, 1]
+    whole = jax.jit(jax.grad(lambda params: ppo.loss(params, task, batch, key=KEY)[0]))(params)
+    found, _ = jax.jit(lambda params: ppo.in_pieces(params, task, batch, key=KEY))(params)
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5), found, whole)
 
 
 # Learning from replay

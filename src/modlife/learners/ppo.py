@@ -28,6 +28,10 @@ REHEARSAL, VALUES = 0x6707, 0x7A1E
 """Set the keys of what old tasks add to gradient steps, and of actions that states are valued by, apart from others."""
 
 
+FEWEST, MOST = 250, 1000
+"""Samples whose gradient is computed at once, where there are more."""
+
+
 class Batch(eqx.Module):
     """Samples to learn from; axes [task, sample, ...]."""
 
@@ -271,8 +275,8 @@ class PPO:
 
         def add(total: tuple[Pytree, Array], task: tuple[Int[Array, " F"], Batch, Int[Array, " B"], PRNGKey]):
             structure, samples, index, key = task
-            minibatch = jax.tree.map(lambda leaf: leaf[index], samples)
-            found = jax.grad(self.loss, has_aux=True)(params, structure, minibatch, key=key)
+            minibatch = self.normalised(jax.tree.map(lambda leaf: leaf[index], samples))
+            found = self.in_pieces(params, structure, minibatch, key=key)
             return jax.tree.map(jnp.add, total, found), None
 
         zero = jax.tree.map(jnp.zeros_like, params), jnp.float32(0)
@@ -282,6 +286,30 @@ class PPO:
         mean = restore(self.share.reduce(jax.lax.pmean, flat / len(structures)))
         return mean, self.share.reduce(jax.lax.pmean, far / len(structures))
 
+    def normalised(self, minibatch: Batch) -> Batch:
+        """With advantages of mean 0 and deviation 1, if that is asked for."""
+        if not self.config.normalise_advantages:
+            return minibatch
+        advantage = minibatch.advantage
+        return replace(minibatch, advantage=(advantage - advantage.mean()) / (advantage.std() + 1e-8))
+
+    def in_pieces(
+        self, params: Pytree, structure: Int[Array, " F"], minibatch: Batch, *, key: PRNGKey
+    ) -> tuple[Pytree, Float[Array, ""]]:
+        """The gradient of the loss on samples of one task; of many of them, as the mean over equal pieces."""
+        gradient = jax.grad(self.loss, has_aux=True)
+        count = piece_count(len(minibatch.log_prob))
+        if count == 1:
+            return gradient(params, structure, minibatch, key=key)
+
+        def add(total: Pytree, piece: tuple[Batch, PRNGKey]) -> tuple[Pytree, None]:
+            found = gradient(params, structure, piece[0], key=piece[1])
+            return jax.tree.map(lambda one, more: one + more / count, total, found), None
+
+        pieces = jax.tree.map(lambda leaf: leaf.reshape(count, -1, *leaf.shape[1:]), minibatch)
+        zero = jax.tree.map(jnp.zeros_like, params), jnp.float32(0)
+        return jax.lax.scan(add, zero, (pieces, jax.random.split(key, count)))[0]
+
     def loss(
         self, params: Pytree, structure: Int[Array, " F"], batch: Batch, *, key: PRNGKey
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -290,14 +318,17 @@ class PPO:
         output = self.network(self.network.pick(params, structure), self.env.parts(batch.observation))
         says = output.distribution
         log_prob = says.log_prob(batch.action)
-        advantage = batch.advantage
-        if config.normalise_advantages:
-            advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        policy = losses.surrogate(log_prob, batch.log_prob, advantage, clip=config.clip)
+        policy = losses.surrogate(log_prob, batch.log_prob, batch.advantage, clip=config.clip)
         clip = config.clip if config.clip_value else None
         value = losses.value_loss(output.worth(key=key), batch.value, batch.target, clip=clip)
         whole = policy + config.value_weight * value - config.entropy_weight * says.entropy()
         return whole, (batch.log_prob - log_prob).mean()
+
+
+def piece_count(samples: int) -> int:
+    """Equal pieces that stay in the cache; one, if samples are few or cannot be divided so."""
+    counts = (count for count in range(1, samples // FEWEST + 1) if samples % count == 0 and samples // count <= MOST)
+    return next(counts, 1)
 
 
 def pull_of(anchor: Anchor, params: Pytree) -> Pytree:

@@ -39,7 +39,7 @@ class RealBCQ(Plain):
         graph, network, config = self.layout.env.graph, self.layout.network, self.config
         if not isinstance(graph.actions, Continuous) or network.critic < 2:
             raise InputError(
-                f"Learning offline so takes critics of real-valued actions, which agents in '{graph.name}' do not have: "
+                f"Learning offline so takes critics of real-valued actions, which agents in '{graph.name}' lack: "
                 "choose another way, such as `--offline bcq`."
             )
         if Rule(config.acting).needs_q:
