@@ -277,7 +277,7 @@ def train_share(
     objective: Objective, learner: Learnt, data: tuple[ReplayTable, Pytree], first: Array, count: Array, key: PRNGKey
 ) -> Learnt:
     """One device's part of `train`."""
-    table, extra = data
+    table, _ = data
     devices, times = objective.layout.devices, objective.layout.times
     batch = objective.config.batch // devices.count
     key_order, key_offset = jax.random.split(devices.own_key(key))
@@ -295,25 +295,20 @@ def train_share(
         share = table.times[task].astype(jnp.float32) / times
         return jnp.floor(drawn.astype(jnp.float32) * share).astype(jnp.int32)
 
-    def given(learner: Learnt, step: Array, task: Array) -> Data:
-        if learner.target is None:
-            return Data(table, extra)
-        drawn = jax.random.fold_in(jax.random.fold_in(devices.own_key(key), NOISE), step)
-        return Data(table, extra, learner.target, jax.random.fold_in(drawn, task))
-
     def body(step: Array, learner: Learnt) -> Learnt:
         def add(task: Array, total: tuple) -> tuple:
             # What a switch takes is in memory: inside other operations, each use would look the modules up again.
             frozen = table.bank.pick(table.structures[task])
             at = index(step, task)
-            here = given(learner, step, task)
-            found = jax.lax.switch(table.patterns[task], branches, learner.own, frozen, here, task, at)
+            given = data_for(learner, *data, step, task, key=devices.own_key(key))
+            found = jax.lax.switch(table.patterns[task], branches, learner.own, frozen, given, task, at)
             return jax.tree.map(lambda one, more: one + table.weights[task] * more, total, found)
 
         total = (jax.tree.map(jnp.zeros_like, learner.own), jnp.zeros_like(learner.losses))
         if objective.new_is_first:
-            first = jnp.int32(0)
-            found = new(learner.own, learner.own, given(learner, step, first), first, index(step, first))
+            place = jnp.int32(0)
+            given = data_for(learner, *data, step, place, key=devices.own_key(key))
+            found = new(learner.own, learner.own, given, place, index(step, place))
             total = jax.tree.map(lambda part: table.weights[0] * part, found)
         total = jax.lax.fori_loop(int(objective.new_is_first), table.count, add, total)
         flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
@@ -323,6 +318,14 @@ def train_share(
         return Learnt(own, opt_state, learner.losses + terms, followed(objective, learner.target, own))
 
     return jax.lax.fori_loop(first, first + count, body, learner)
+
+
+def data_for(learner: Learnt, table: ReplayTable, extra: Pytree, step: Array, task: Array, *, key: PRNGKey) -> Data:
+    """What a task is learnt from in a step; with a key of its own where there are target modules."""
+    if learner.target is None:
+        return Data(table, extra)
+    drawn = jax.random.fold_in(jax.random.fold_in(key, NOISE), step)
+    return Data(table, extra, learner.target, jax.random.fold_in(drawn, task))
 
 
 def followed(objective: Objective, target: Chain | None, own: Chain) -> Chain | None:
