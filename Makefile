@@ -25,8 +25,8 @@ demo-robot: $(VENV)/robot
 	$(BIN)/modlife play --domain robot --policy random --world.preset fast --task none/can/IIWA --episodes 1 \
 	  --out demo/arm-before.gif
 	rm -rf demo/robot-run
-	$(BIN)/modlife train --domain robot --agent comp-struct --world.preset fast --only none/can/IIWA none/bread/IIWA \
-	  --steps 160000 --seed 0 --out demo/robot-run
+	$(BIN)/modlife train --domain robot --agent comp-struct --world.preset fast --world.obstacles none \
+	  --world.objects can bread --world.robots IIWA --steps 160000 --seed 0 --out demo/robot-run
 	$(BIN)/modlife play demo/robot-run --task none/can/IIWA --episodes 1 --out demo/arm-after.gif
 
 test: lint

@@ -57,7 +57,7 @@ def test_a_config_is_what_the_options_say():
         (lambda: modlife.config("stl", ppo={"envs": "8"}), "config.settings.ppo.envs = '8', which is not a whole"),
         (
             lambda: modlife.config("comp-struct", offline="iql"),
-            "No consolidator 'iql'. Known: bcq, bounded, real-bcq, awac.",
+            "No consolidator 'iql'. Known: bcq, bounded, real",
         ),
         (lambda: modlife.config("stl", curriculum="hard"), "No curriculum 'hard'."),
         (lambda: modlife.register("x"), "str cannot be registered; Domain, AgentEntry,"),

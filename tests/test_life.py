@@ -207,7 +207,7 @@ def test_configs_of_the_old_schema_are_read():
         ({"world": {"domain": "grid2d", "gap_rows": "__import__('os')"}}, "No value for config.world.gap_rows '__"),
         (
             {"settings": {"offline": {"consolidator": "iql"}}},
-            "No consolidator 'iql'. Known: bcq, bounded, real-bcq, awac.",
+            "No consolidator 'iql'. Known: bcq, bounded, real",
         ),
         ({"agent": ["stl"]}, "config.agent = ['stl'], which is not a text."),
     ],

@@ -277,10 +277,9 @@ def train_share(
     objective: Objective, learner: Learnt, data: tuple[ReplayTable, Pytree], first: Array, count: Array, key: PRNGKey
 ) -> Learnt:
     """One device's part of `train`."""
-    table, _ = data
-    devices, times = objective.layout.devices, objective.layout.times
-    batch = objective.config.batch // devices.count
-    key_order, key_offset = jax.random.split(devices.own_key(key))
+    (table, _), devices, times = data, objective.layout.devices, objective.layout.times
+    batch, key = objective.config.batch // devices.count, devices.own_key(key)
+    key_order, key_offset = jax.random.split(key)
     size = times * table.rows.shape[2]
     order = shuffle(size, key=key_order)
     order = jnp.concatenate([order, jnp.resize(order, (batch,))])
@@ -300,14 +299,14 @@ def train_share(
             # What a switch takes is in memory: inside other operations, each use would look the modules up again.
             frozen = table.bank.pick(table.structures[task])
             at = index(step, task)
-            given = data_for(learner, *data, step, task, key=devices.own_key(key))
+            given = data_for(learner, *data, step, task, key=key)
             found = jax.lax.switch(table.patterns[task], branches, learner.own, frozen, given, task, at)
             return jax.tree.map(lambda one, more: one + table.weights[task] * more, total, found)
 
         total = (jax.tree.map(jnp.zeros_like, learner.own), jnp.zeros_like(learner.losses))
         if objective.new_is_first:
             place = jnp.int32(0)
-            given = data_for(learner, *data, step, place, key=devices.own_key(key))
+            given = data_for(learner, *data, step, place, key=key)
             found = new(learner.own, learner.own, given, place, index(step, place))
             total = jax.tree.map(lambda part: table.weights[0] * part, found)
         total = jax.lax.fori_loop(int(objective.new_is_first), table.count, add, total)
