@@ -14,7 +14,7 @@ from modlife.errors import InputError
 from modlife.learners import losses, offline
 from modlife.learners.bounded import bounded
 from modlife.learners.config import AWACConfig, BoundedConfig, PPOConfig, RealBCQConfig
-from modlife.learners.ppo import PPO, Batch, piece_count
+from modlife.learners.ppo import PPO, Batch, met_so_far, piece_count
 from modlife.learners.real_bcq import AWAC, RealBCQ
 from modlife.learners.replay_table import Layout, Lesson
 from modlife.policies.bank import Bank, Chain
@@ -153,6 +153,13 @@ def test_the_gradient_of_many_samples_is_that_of_their_pieces():
     whole = jax.jit(jax.grad(lambda params: ppo.loss(params, task, batch, key=KEY)[0]))(params)
     found, _ = jax.jit(lambda params: ppo.in_pieces(params, task, batch, key=KEY))(params)
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5), found, whole)
+
+
+def test_a_goal_that_was_met_counts_until_the_episode_ends():
+    success = jnp.array([[0, 1, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0]], bool).T
+    ended = jnp.array([[0, 0, 1, 0, 0, 1], [0, 0, 1, 0, 0, 1]], bool).T
+    found = np.asarray(met_so_far(success, ended) & ended)
+    assert found.T.tolist() == [[False, False, True, False, False, False], [False, False, False, False, False, True]]
 
 
 # Learning from replay

@@ -79,7 +79,7 @@ class Progress(eqx.Module):
     episode_return: Float[Array, " N"]
     """Mean return of the episodes that ended; NaN where none did."""
     success: Float[Array, " N"]
-    """Share of them that met the goal."""
+    """Share of them that met the goal in any step."""
     episodes: Int[Array, " N"]
     entropy: Float[Array, " N"]
     """Entropy of the policy, before the update."""
@@ -346,13 +346,24 @@ def experience_of(data: Rollout) -> Experience:
 def totals_of(data: Rollout) -> dict[str, Array]:
     """Sums over the episodes that ended in one task's rollout, and over its steps."""
     ended = data.ended
+    met = met_so_far(data.outcome.success, ended)
     return {
         "returns": jnp.where(ended, data.episode_return, 0.0).sum(),
-        "successes": (ended & data.outcome.success).sum(dtype=jnp.float32),
+        "successes": (ended & met).sum(dtype=jnp.float32),
         "episodes": ended.sum(dtype=jnp.int32),
         "surprise": -data.log_prob.sum(),
         "steps": jnp.int32(ended.size),
     }
+
+
+def met_so_far(success: Bool[Array, "T E"], ended: Bool[Array, "T E"]) -> Bool[Array, "T E"]:
+    """Whether the goal was met in this or an earlier step of the same episode, as far as a rollout tells."""
+
+    def step(before: Bool[Array, " E"], now: tuple[Array, Array]) -> tuple[Array, Array]:
+        met = before | now[0]
+        return met & ~now[1], met
+
+    return jax.lax.scan(step, jnp.zeros_like(success[0]), (success, ended))[1]
 
 
 def progress_of(totals: Mapping[str, Array]) -> Progress:
