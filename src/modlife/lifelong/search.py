@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from modlife.domains.env import PRNGKey, at_once
+from modlife.domains.env import PRNGKey, at_once, is_slow
 from modlife.learners.rollout import Episodes
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.evaluation import Judge, evaluate_chunk, in_pieces
@@ -40,6 +40,11 @@ class Trial:
     def sizes(self) -> tuple[int, ...]:
         """Modules per factor."""
         return self.bank.sizes
+
+    @property
+    def fills_up(self) -> bool:
+        """Whether calls should try as many structures each time, so that none is compiled anew."""
+        return not is_slow(self.judge.env)
 
     def episodes(self, structures: Sequence[Structure], *, key: PRNGKey) -> Episodes:
         """Episodes with each structure, [structure, episode]; all meet the same layouts, with the same luck."""
