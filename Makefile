@@ -1,5 +1,6 @@
-# Two commands do everything on a machine that has Python 3.11 or newer and make:
+# Three commands do everything on a machine that has Python 3.11 or newer and make:
 #   make demo    sets up and runs the main job, and says where its pictures are
+#   make demo-robot    the same with an arm on MuJoCo
 #   make test    sets up and runs the linter, the type checker and the tests
 
 PYTHON ?= python3
@@ -7,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format lowest clean
+.PHONY: demo demo-robot test lint format lowest clean
 
 demo: $(VENV)/base
 	$(BIN)/modlife list --picture demo/tasks.png
@@ -18,6 +19,15 @@ demo: $(VENV)/base
 	  --steps 60000 --replay-size 20000 --seed 0 --out demo/run
 	$(BIN)/modlife eval demo/run --episodes 200
 	$(BIN)/modlife play demo/run --out demo/trained-agent.gif
+
+# An arm learns in a few minutes to approach what it should lift, and keeps it when it has met a second object.
+demo-robot: $(VENV)/robot
+	$(BIN)/modlife play --domain robot --policy random --world.preset fast --task none/can/IIWA --episodes 1 \
+	  --out demo/arm-before.gif
+	rm -rf demo/robot-run
+	$(BIN)/modlife train --domain robot --agent comp-struct --world.preset fast --world.obstacles none \
+	  --world.objects can bread --world.robots IIWA --steps 160000 --seed 0 --out demo/robot-run
+	$(BIN)/modlife play demo/robot-run --task none/can/IIWA --episodes 1 --out demo/arm-after.gif
 
 test: lint
 	$(BIN)/python -m pytest -q -n auto
@@ -47,9 +57,13 @@ $(VENV)/base: pyproject.toml | $(BIN)/python
 	$(PIP) --editable .
 	@touch $@
 
+$(VENV)/robot: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[robot]'
+	@touch $@
+
 $(VENV)/dev: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[dev]'
-	@touch $@ $(VENV)/base
+	@touch $@ $(VENV)/base $(VENV)/robot
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -699,7 +699,7 @@ def test_without_laterals_the_active_column_is_a_network_of_its_own():
         found = TwoColumns(network)(TwoColumns(network).pick(both, task), parts)
         expected = network(network.pick(without_laterals(closed), task), parts)
         np.testing.assert_allclose(found.distribution.numbers, expected.distribution.numbers, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(found.value, expected.value, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found.worth(key=KEY), expected.worth(key=KEY), rtol=1e-4, atol=1e-5)
 
 
 def test_pitfall_10_lateral_connections_by_hand():

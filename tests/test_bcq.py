@@ -59,7 +59,7 @@ def prepared(bcq: BCQ, bank: Bank, target: tuple) -> offline.Data:
     values = jnp.zeros((10, *bcq.layout.extent, 6))
     for task in range(len(LESSONS)):
         values = bcq.valued(values, table, task, target)
-    return table, values
+    return offline.Data(table, values)
 
 
 # The target
@@ -169,7 +169,7 @@ def test_gradients_are_those_of_a_plain_version(bank: Bank, bootstrap: str, slot
 def test_however_steps_are_cut_into_pieces_the_result_is_the_same(bank: Bank):
     bcq = learner()
     own = bank.pick(STRUCTURES[-1])
-    table, values = prepared(bcq, bank, own)
+    table, values, *_ = prepared(bcq, bank, own)
     results = []
     for cuts in ([6], [1, 2, 3]):
         state, first = bcq.init(own).learner, 0

@@ -24,10 +24,10 @@ state = ppo.init(network.init(key=key), tasks, tasks, key=key)
 _, batch, _, progress = ppo.collect(state, key=key)
 one = PPO(env, network, ppo.config)
 index = jnp.tile(jnp.arange(128), (2, 1))
-whole = jax.jit(one.gradient)(state.params, tasks, batch, index)
+whole = jax.jit(one.gradient)(state.params, tasks, batch, index, key=key)
 share = jnp.tile(jnp.arange(64), (2, 1))
 from modlife.learners.sharding import ALL, SECOND
-split = jax.jit(ppo.share.run(lambda b: ppo.gradient(state.params, tasks, b, share), (SECOND,), ALL))(batch)
+split = jax.jit(ppo.share.run(lambda b: ppo.gradient(state.params, tasks, b, share, key=key), (SECOND,), ALL))(batch)
 jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), whole, split)
 assert progress.episodes.shape == (2,)
 

@@ -56,7 +56,10 @@ def test_a_config_is_what_the_options_say():
         (lambda: modlife.config("stl", domain="moon"), "No domain 'moon'."),
         (lambda: modlife.config("stl", modules=3), "No field in config.settings 'modules'."),
         (lambda: modlife.config("stl", ppo={"envs": "8"}), "config.settings.ppo.envs = '8', which is not a whole"),
-        (lambda: modlife.config("comp-struct", offline="iql"), "No consolidator 'iql'. Known: bcq, bounded."),
+        (
+            lambda: modlife.config("comp-struct", offline="iql"),
+            "No consolidator 'iql'. Known: bcq, bounded, real",
+        ),
         (lambda: modlife.config("stl", curriculum="hard"), "No curriculum 'hard'."),
         (lambda: modlife.register("x"), "str cannot be registered; Domain, AgentEntry,"),
     ],

@@ -21,6 +21,7 @@ class Urns(Trial):
     """Each structure succeeds with a probability; luck follows from the key alone."""
 
     sizes: tuple[int, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride]  # there it is a property
+    fills_up: bool = True  # pyright: ignore[reportIncompatibleMethodOverride]  # likewise
     probabilities: np.ndarray
     asked: Counter[int]
     programs: set[int]

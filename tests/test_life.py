@@ -205,7 +205,10 @@ def test_configs_of_the_old_schema_are_read():
         ({"world": {"size": 8}}, "config.world does not say which domain it is: domain = None."),
         ({"world": {"domain": "moon"}}, "No domain 'moon'."),
         ({"world": {"domain": "grid2d", "gap_rows": "__import__('os')"}}, "No value for config.world.gap_rows '__"),
-        ({"settings": {"offline": {"consolidator": "iql"}}}, "No consolidator 'iql'. Known: bcq, bounded."),
+        (
+            {"settings": {"offline": {"consolidator": "iql"}}},
+            "No consolidator 'iql'. Known: bcq, bounded, real",
+        ),
         ({"agent": ["stl"]}, "config.agent = ['stl'], which is not a text."),
     ],
 )

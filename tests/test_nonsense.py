@@ -30,6 +30,7 @@ from modlife.domains.grid2d.world import World
 from modlife.domains.robot.world import RobotWorld
 from modlife.errors import InputError
 from modlife.learners.config import (
+    AWACConfig,
     BCQConfig,
     BoundedConfig,
     ClearConfig,
@@ -38,6 +39,7 @@ from modlife.learners.config import (
     ElasticConfig,
     EWCConfig,
     PPOConfig,
+    RealBCQConfig,
 )
 from modlife.lifelong.settings import (
     Compressed,
@@ -62,6 +64,8 @@ GROUPS: list[tuple[type, list[str], str]] = [
     (BCQConfig, TRAIN, "--offline."),
     (BoundedConfig, [*TRAIN, "--offline", "bounded"], "--offline."),
     (ElasticConfig, [*TRAIN, "--agent", "ewc"], "--ewc."),
+    (RealBCQConfig, [*TRAIN, "--offline", "real-bcq"], "--offline."),
+    (AWACConfig, [*TRAIN, "--offline", "awac"], "--offline."),
     (EWCConfig, [*TRAIN, "--agent", "ewc"], "--ewc."),
     (ClearConfig, [*TRAIN, "--agent", "clear"], "--clear."),
     (DistillConfig, [*TRAIN, "--agent", "reset-distill"], "--distill."),
@@ -80,6 +84,7 @@ GROUPS: list[tuple[type, list[str], str]] = [
 
 ZERO_IS_FINE = {"discount", "gae_lambda", "value_weight", "entropy_weight", "td_weight", "likelihood_weight"}
 ZERO_IS_FINE |= {"logit_weight", "threshold", "seed", "repair", "strength", "decay", "policy_weight"}
+ZERO_IS_FINE |= {"timid_start", "caution"}
 BAD_NUMBERS = ["nan", "inf", "-inf", "-1", "1e30", "x", str(BIG), "", "1,000"]
 BAD_WHOLE = [*BAD_NUMBERS, "1e5", "100k", "3.5", "True"]
 
@@ -93,7 +98,8 @@ def kinds(config: type) -> Iterator[tuple[str, Any]]:
 
 
 def may_be_zero(config: type, name: str) -> bool:
-    return name in ZERO_IS_FINE or (issubclass(config, BCQConfig | DistillConfig | CompressConfig) and name == "epochs")
+    none = BCQConfig | RealBCQConfig | DistillConfig | CompressConfig
+    return name in ZERO_IS_FINE or (issubclass(config, none) and name == "epochs")
 
 
 def numbers() -> Iterator[tuple[type, list[str], str, str]]:

@@ -112,8 +112,8 @@ def test_the_gradient_of_tasks_is_the_mean_of_their_gradients():
     ppo, state = learner(tasks, TINY)
     state, batch, _, _ = ppo.collect(state, key=KEY)
     index = jnp.tile(jnp.arange(64), (3, 1))
-    whole = jax.jit(ppo.gradient)(state.params, state.structures, batch, index)
-    gradient = jax.jit(jax.grad(ppo.loss))
+    whole, _ = jax.jit(ppo.gradient)(state.params, state.structures, batch, index, key=KEY)
+    gradient = jax.jit(jax.grad(lambda *samples: ppo.loss(*samples, key=KEY)[0]))
     each = [
         gradient(state.params, state.structures[n], jax.tree.map(lambda leaf, n=n: leaf[n, :64], batch))
         for n in range(3)

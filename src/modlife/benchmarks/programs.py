@@ -13,13 +13,15 @@ from jaxtyping import Array, Key
 
 from modlife.domains import curricula
 from modlife.domains.domain import Domain, environment_of
-from modlife.domains.env import Environment, Outcome, PRNGKey, step_batch
+from modlife.domains.env import Environment, Outcome, PRNGKey, is_slow, step_batch
 from modlife.domains.film import random_action
+from modlife.domains.graph import Continuous, Discrete
 from modlife.learners.bcq import BCQ
 from modlife.learners.bounded import Bounded, bounded
-from modlife.learners.config import BCQConfig, BoundedConfig, PPOConfig
-from modlife.learners.offline import PIECE, train
-from modlife.learners.ppo import PPO
+from modlife.learners.config import BCQConfig, BoundedConfig, PPOConfig, RealBCQConfig
+from modlife.learners.offline import PIECE, begin, train
+from modlife.learners.ppo import PPO, LearnerState
+from modlife.learners.real_bcq import RealBCQ
 from modlife.learners.replay import Packing, Replay
 from modlife.learners.replay_table import Layout, Lesson, room_for
 from modlife.learners.rollout import ACTOR
@@ -30,10 +32,10 @@ from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.loop import live
 from modlife.lifelong.reports import Chosen
 from modlife.lifelong.search import Exhaustive, Trial, all_structures
-from modlife.lifelong.settings import ExhaustiveConfig, Told
+from modlife.lifelong.settings import ExhaustiveConfig
 from modlife.policies.bank import Bank
 from modlife.policies.modular import Modular, OnePolicy
-from modlife.runs.config import build, life_from_options
+from modlife.runs.config import build, life_from_options, usual_settings
 from modlife.types import Pytree
 
 STEPS = 1_048_576
@@ -84,13 +86,9 @@ def random_steps(domain: Domain, *, batch: int, devices: int) -> tuple[int, Call
 
 def updates(domain: Domain, *, devices: int) -> tuple[int, dict[str, Callable[[], object]]]:
     """How many environment steps an update makes; and updates of one life's training, whole and in parts."""
-    env = environment_of(domain.usual_world())
-    indices = jnp.array([bench_task(domain)])
-    network = Modular(env.graph, (1,) * len(env.graph.factors), 1, domain.of("modules"))
-    ppo = PPO(env, OnePolicy(network), PPOConfig(), devices)
-    key = jax.random.key(0)
-    policy = network.init(key=key).pick((0,) * len(network.sizes))
-    state = ppo.init(policy, indices, jnp.zeros_like(indices), key=key)
+    env, config = environment_of(domain.usual_world()), ppo_config(domain)
+    ones, key = (1,) * len(env.graph.factors), jax.random.key(0)
+    ppo, state = learner_of(domain, Modular(env.graph, ones, 1, domain.of("modules")), config, devices)
     state, batch, _, _ = ppo.collect(state, key=key)
 
     def update() -> object:
@@ -101,13 +99,33 @@ def updates(domain: Domain, *, devices: int) -> tuple[int, dict[str, Callable[[]
     def collect() -> object:
         return jax.block_until_ready(ppo.collect(state, key=key))
 
-    def learn() -> object:
-        learnt = state
+    def learn(ppo: PPO = ppo, begin: LearnerState = state) -> object:
+        learnt = begin
         for _ in range(ppo.config.epochs):
             learnt = ppo.epoch(learnt, batch, key=key)
         return jax.block_until_ready(learnt)
 
-    return ppo.config.batch, {"stl": update, "stl collect": collect, "stl learn": learn}
+    parts = {"stl": update, "stl collect": collect, "stl learn": learn}
+    if isinstance(env.graph.actions, Continuous):  # critics that take the action cost more than a state value
+        parts["comp learn"] = partial(learn, *learner_of(domain, network_of(domain)[1], config, devices))
+        whole = replace(config, minibatch=config.batch, epochs=80)
+        parts["comp learn, all samples 80 times"] = partial(
+            learn, *learner_of(domain, network_of(domain)[1], whole, devices)
+        )
+    return ppo.config.batch, parts
+
+
+def ppo_config(domain: Domain) -> PPOConfig:
+    """PPO's usual settings in a domain."""
+    return usual_settings(AGENTS["stl"], domain).ppo
+
+
+def learner_of(domain: Domain, network: Modular, config: PPOConfig, devices: int) -> tuple[PPO, LearnerState]:
+    """PPO on one chain of a network, before its first update."""
+    env, indices, key = environment_of(domain.usual_world()), jnp.array([bench_task(domain)]), jax.random.key(0)
+    ppo = PPO(env, OnePolicy(network), config, devices)
+    policy = network.init(key=key).pick((0,) * len(network.sizes))
+    return ppo, ppo.init(policy, indices, jnp.zeros_like(indices), key=key)
 
 
 def online_rate(domain: Domain, agent: str, *, devices: int) -> float:
@@ -164,17 +182,23 @@ def offline(domain: Domain, *, devices: int) -> Iterator[Load]:
     The replay is of random layouts; the structures are the true ones of the paper's order, up to the task in question.
     """
     env, network = network_of(domain)
-    config = PPOConfig()
+    config, settings = ppo_config(domain), usual_settings(AGENTS["comp-struct"], domain)
     bank = network.init(key=jax.random.key(0))
-    times = Told().replay_size // config.envs
+    times = settings.replay_size // config.envs
+    counted = isinstance(env.graph.actions, Discrete)
     replay = some_replay(env, times, config.envs)
     order = [env.graph.indices(task) for task in curricula.paper_order(env.graph, seed=0).tasks]
     *before, last = lessons_of(order, [replay] * len(order))
-    for count in [count for count in TASKS if count <= len(before) + 1]:
+    for count in [count for count in TASKS[: 3 if is_slow(env) else 4] if count <= len(before) + 1]:
         layout = Layout(env, network, room_for(count), times, config.envs, devices=Devices(devices))
         lessons = [*before[: count - 1], last]
-        yield gradient_steps(BCQ(layout, BCQConfig(), config.discount), bank, lessons)
-        yield last_quarter(bounded(layout, BoundedConfig(), config.discount), bank, lessons)
+        if counted:
+            yield gradient_steps("bcq", BCQ(layout, BCQConfig(), config.discount), bank, lessons)
+        else:
+            real = RealBCQ(replace(layout, finals=True), RealBCQConfig(), config.discount)
+            yield gradient_steps("real-bcq", real, bank, lessons)
+        clones = BoundedConfig() if counted else BoundedConfig(epochs=10, td="none", acting="actor")
+        yield last_quarter(bounded(layout, clones, config.discount), bank, lessons)
 
 
 def last_quarter(learner: Bounded, bank: Bank, lessons: Sequence[Lesson]) -> Load:
@@ -191,18 +215,19 @@ def last_quarter(learner: Bounded, bank: Bank, lessons: Sequence[Lesson]) -> Loa
     return Load("bounded", len(lessons), learner.steps * each, (learner.steps - done) * each, run)
 
 
-def gradient_steps(bcq: BCQ, bank: Bank, lessons: Sequence[Lesson]) -> Load:
+def gradient_steps(case: str, bcq: BCQ | RealBCQ, bank: Bank, lessons: Sequence[Lesson]) -> Load:
     """Some compiled steps of the paper's phase."""
     *_, table = bcq.layout.with_features(bcq.layout.fill(bank, lessons), lessons)
-    learner, batch = bcq.init(bank.pick(lessons[-1].structure)).learner, bcq.config.batch * len(lessons)
+    learner, batch = begin(bcq, bank.pick(lessons[-1].structure)), bcq.config.batch * len(lessons)
     count = min(max(1, PIECE // batch), bcq.epoch_steps)
-    values = bcq.layout.devices.zeros((bcq.layout.room, *bcq.layout.extent, bcq.actions), THIRD)
+    shape = (bcq.layout.room, *bcq.layout.extent, bcq.layout.env.graph.actions.size)
+    values = bcq.layout.devices.zeros(shape, THIRD) if isinstance(bcq, BCQ) else None
 
     def run() -> object:
         key = jax.random.key(0)
         return jax.block_until_ready(train(bcq, learner, table, values, jnp.int32(0), jnp.int32(count), key=key))
 
-    return Load("bcq", len(lessons), bcq.steps * batch, count * batch, run)
+    return Load(case, len(lessons), bcq.steps * batch, count * batch, run)
 
 
 def some_replay(env: Environment, times: int, envs: int) -> Replay:

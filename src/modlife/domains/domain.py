@@ -31,6 +31,8 @@ class Domain:
     """Takes an environment and a task, gives a policy that was not learnt (`domains.film.Act`)."""
     chained: str | Any = None
     """As `modules`, for the ablation in which only the first module sees the state."""
+    usual: str | Any = None
+    """What differs here from agents' defaults: a table of options by group, of which each agent takes what it has."""
     bench: str | Any = None
     """Further lines for `modlife bench env`: takes `seconds`, gives records."""
     needs: tuple[str, ...] = ()
@@ -72,9 +74,10 @@ DOMAINS = Table(
         "arms that lift objects past obstacles, on MuJoCo",
         config="modlife.domains.robot.world:RobotWorld",
         environment="modlife.domains.robot.environment:RobotLift",
-        modules="modlife.policies.dense_modules:DenseModules",
+        modules="modlife.policies.arm_modules:arm_modules",
         pictures="modlife.domains.robot.pictures:RobotPictures",
         scripted="modlife.domains.robot.pictures:scripted",
+        usual="modlife.domains.robot.world:USUAL",
         bench="modlife.domains.robot.bench:robot",
         needs=("mujoco",),
         install="pip install 'modlife[robot]'",

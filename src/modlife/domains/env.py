@@ -86,6 +86,11 @@ def at_once(env: Environment) -> int:
     return getattr(env, "at_once", 100_000)
 
 
+def is_slow(env: Environment) -> bool:
+    """Whether steps cost so much that none may be wasted on filling a call up."""
+    return at_once(env) < 10_000
+
+
 class Stepped(eqx.Module):
     """A step of each environment of a batch."""
 

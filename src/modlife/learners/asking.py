@@ -10,27 +10,26 @@ import numpy as np
 from jaxtyping import Array, Float, Float16, UInt32
 
 from modlife.domains.env import Environment, Part
-from modlife.learners.replay import Packing, Replay
-from modlife.policies.modular import AnyOutput, Output
+from modlife.learners.replay import Packing, Replay, Transition
+from modlife.policies.modular import AnyOutput
 from modlife.types import Pytree
 
 AT_ONCE = 512
 """Transitions of which a policy is asked at once."""
 
-What = Callable[[AnyOutput], Float[Array, "n B"]]
+What = Callable[[AnyOutput, Transition], Float[Array, "n B"]]
 Says = Callable[[Any, Mapping[str, Part]], AnyOutput]
 """What policies say of a batch: all of a network that is needed here."""
 
 
-def numbers(output: AnyOutput) -> Float[Array, "n B"]:
+def numbers(output: AnyOutput, taken: Transition) -> Float[Array, "n B"]:
     """The numbers of the actor's distribution."""
     return output.distribution.numbers
 
 
-def numbers_and_values(output: AnyOutput) -> Float[Array, "n B"]:
-    """Log-probabilities and values of all actions."""
-    assert isinstance(output, Output)
-    return output.said
+def numbers_and_values(output: AnyOutput, taken: Transition) -> Float[Array, "n B"]:
+    """The same, and what critics say: of all actions, of the one taken, or of the state."""
+    return jnp.concatenate([output.distribution.numbers, output.valued(taken.action)])
 
 
 def said(
@@ -50,7 +49,7 @@ def ask(
     """What a policy says of packed transitions, whose number is a multiple of `AT_ONCE`."""
 
     def some(rows: UInt32[Array, "b W"]) -> Float16[Array, "b n"]:
-        output = network(policy, env.parts(Packing.of(env).unpack(rows).observation))
-        return what(output).T.astype(jnp.float16)
+        taken = Packing.of(env).unpack(rows)
+        return what(network(policy, env.parts(taken.observation)), taken).T.astype(jnp.float16)
 
     return jax.lax.map(some, rows.reshape(-1, AT_ONCE, rows.shape[1])).reshape(len(rows), -1)

@@ -21,7 +21,7 @@ from modlife.domains.env import PRNGKey
 from modlife.domains.graph import Discrete
 from modlife.errors import InputError
 from modlife.learners import losses
-from modlife.learners.config import BCQConfig
+from modlife.learners.config import BCQConfig, RealBCQConfig
 from modlife.learners.offline import Learnt, Plain, begin, check_batch, epoch_steps, some_steps
 from modlife.learners.replay_table import Layout, Lesson, ReplayTable, Rows, gather, over_rows, put
 from modlife.learners.sharding import THIRD
@@ -52,11 +52,15 @@ class BCQ(Plain):
 
     def __post_init__(self) -> None:
         check_batch(self)
+        self.check_actions()
+
+    def check_actions(self) -> None:
+        """Actions can be counted."""
         if not isinstance(self.layout.env.graph.actions, Discrete):
             raise InputError(
-                "Batch-constrained Q-learning takes a value per action, and the actions of "
-                f"'{self.layout.env.graph.name}' are real numbers: choose another way to learn "
-                "offline, or an agent that learns online only."
+                "This batch-constrained Q-learning takes a value per action, and the actions of "
+                f"'{self.layout.env.graph.name}' are real numbers: choose another way to learn offline, such as "
+                "`--offline real-bcq` or `--offline bounded`."
             )
 
     @property
@@ -162,6 +166,6 @@ def acting(config: BCQConfig) -> Rule:
     return Rule(config.acting, config.threshold)
 
 
-def keeps_finals(config: BCQConfig) -> bool:
+def keeps_finals(config: BCQConfig | RealBCQConfig) -> bool:
     """Whether replay must tell what time limits cut off."""
     return config.bootstrap_truncated

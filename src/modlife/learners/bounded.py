@@ -8,6 +8,9 @@ distribution over actions that their policy had when they were explored, and the
 
     L(old) = w₂ KL(π_then || π) + w₄ (Q_then - Q)²            L(new) = w₂ KL(π_then || π) + w₁ (Q - y)²,   y: `bcq`
 
+Where actions are real numbers nothing is learnt from rewards (`td` none), and the new task is cloned as old ones are.
+The actor learns the means that the online policy had, and the critics the values that it had of the actions taken.
+
 Rolnick et al. 2019 (cloning), Wolczyk et al. 2022 and Ahn et al. 2025 (old policies as teachers).
 """
 
@@ -23,6 +26,8 @@ import optax
 from jaxtyping import Array, Float, Float16, Int, UInt32
 
 from modlife.domains.env import PRNGKey
+from modlife.domains.graph import Discrete
+from modlife.errors import InputError
 from modlife.learners.asking import numbers_and_values, said
 from modlife.learners.bcq import BCQ, BCQState, Values
 from modlife.learners.config import BoundedConfig
@@ -59,6 +64,20 @@ class Bounded(BCQ):
     """Batch-constrained Q-learning of the new task beside cloning of a few old ones."""
 
     config: BoundedConfig
+
+    def check_actions(self) -> None:
+        """Actions can be counted, or nothing asks for it."""
+        graph, config = self.layout.env.graph, self.config
+        if isinstance(graph.actions, Discrete):
+            return
+        wants = {"td": "none", "acting": "actor", "logit_weight": 0}
+        wrong = [name for name in wants if getattr(config, name) not in (wants[name], "actor-greedy")]
+        if wrong:
+            name = wrong[0]
+            raise InputError(
+                f"{name} = {getattr(config, name)}, but the actions of '{graph.name}' are real numbers, which have no "
+                f"value or logit each. Give `--offline.{name.replace('_', '-')} {wants[name]}`."
+            )
 
     @property
     def new_is_first(self) -> bool:
@@ -168,16 +187,18 @@ class Bounded(BCQ):
 
     def terms(self, output: AnyOutput, rows: Rows, targets: tuple[Array, Array | None]) -> Float[Array, " terms"]:
         """Squared error of Q, divergence from what was said or done, sum of squared logits, squared error to values."""
-        assert isinstance(output, Output)
-        (log_probs, values), aim = jnp.split(targets[0], 2), targets[1]
+        (numbers, values), aim = jnp.split(targets[0], [self.actions]), targets[1]
         action, says, none = rows.transition.action, output.distribution, jnp.float32(0)
+        td = logits = none
         if self.config.clone == "distributions":
-            likelihood = says.divergence(log_probs).mean()
+            likelihood = says.divergence(numbers).mean()
         else:
             likelihood = -says.log_prob(action).mean()
-        td = none if aim is None else ((chosen(output.values, action) - aim) ** 2).mean()
-        cloned = ((output.values - values) ** 2).mean() if aim is None else none
-        return jnp.stack([td, likelihood, (output.logits**2).sum(axis=0).mean(), cloned])
+        if isinstance(output, Output):
+            td = none if aim is None else ((chosen(output.values, action) - aim) ** 2).mean()
+            logits = (output.logits**2).sum(axis=0).mean()
+        cloned = ((output.valued(action) - values) ** 2).mean() if aim is None else none
+        return jnp.stack([td, likelihood, logits, cloned])
 
     # Old tasks that were harmed
 
@@ -229,18 +250,18 @@ class Bounded(BCQ):
 
     @property
     def taught(self) -> int:
-        """Log-probabilities and values of all actions."""
-        return 2 * self.actions
+        """The numbers of the actor's distribution, and what critics say."""
+        return self.actions + self.layout.network.critic
 
     def explored(self, replay: Replay, policy: Chain) -> Replay:
         """With what the policy that explored said of every transition."""
         return replace(replay, taught=self.said(replay, policy))
 
     def kept(self, replay: Replay, policy: Chain, *, key: PRNGKey) -> Replay:
-        """Some of the transitions, with the values that the critic has now."""
-        actors = replay.taught[..., : self.actions]
-        values = self.said(replay, policy)[..., self.actions :]
-        replay = replace(replay, taught=np.concatenate([actors, values], axis=-1))
+        """Some of the transitions, with the values that the critic has now, if it has learnt from rewards."""
+        if self.config.td != "none":
+            actors, values = replay.taught[..., : self.actions], self.said(replay, policy)[..., self.actions :]
+            replay = replace(replay, taught=np.concatenate([actors, values], axis=-1))
         rows = self.config.old_rows
         if rows is None:
             return replay
@@ -269,7 +290,7 @@ def drift_of(
     def one(task: tuple[Array, Array, Array]) -> Float[Array, ""]:
         structure, rows, taught = task
         output = layout.network(bank.pick(structure), layout.env.parts(layout.packing.unpack(rows).observation))
-        assert isinstance(output, Output)
-        return output.distribution.divergence(jnp.split(taught.T.astype(jnp.float32), 2)[0]).mean()
+        says = output.distribution
+        return says.divergence(taught.T[: len(says.numbers)].astype(jnp.float32)).mean()
 
     return jax.lax.map(one, (structures, rows, taught))

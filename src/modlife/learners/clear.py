@@ -120,6 +120,7 @@ class Clear(Rehearsal):
         says = output.distribution.other(output.distribution.numbers[:, : length * count])
         then = says.other(piece.said[..., :-1].reshape(length * count, -1).T)
         log_prob = says.log_prob(steps.action)
+        assert output.value is not None
         values = output.value.reshape(length + 1, count)
         discount = jnp.where(steps.ended, 0.0, config.discount).reshape(length, count)
         clips = {"clip_step": self.config.clip_step, "clip_trace": self.config.clip_trace}

@@ -15,7 +15,10 @@ HEAVIEST = 1e9
 
 @dataclass(frozen=True)
 class PPOConfig:
-    """Hyper-parameters of PPO; the defaults are the paper's for the 2-D world, as its authors ran them."""
+    """Hyper-parameters of PPO; the defaults are the paper's for the 2-D world, as its authors ran them.
+
+    Those for robots: `domains.robot.world.USUAL`.
+    """
 
     envs: int = 16
     """Environments per task."""
@@ -39,8 +42,14 @@ class PPOConfig:
     """Weight of the value loss."""
     entropy_weight: float = 0.01
     """Weight of the entropy bonus. The paper's table prints 0.5, with which a policy stays near uniform."""
-    max_grad_norm: float = 0.5
-    """Gradients are scaled down to this norm."""
+    max_grad_norm: float | None = 0.5
+    """Gradients are scaled down to this norm; None for no limit."""
+    clip_value: bool = True
+    """Let the loss stop rewarding the value, too, for moving further than the clip."""
+    stop_divergence: float | None = None
+    """The actor stops learning from the data of an update once the mean of log(old / new) is more; None for never."""
+    timid_start: float = 1.0
+    """Factor on the output layers of known modules where they meet the goal of a new task in no episode."""
     normalise_advantages: bool = False
     """Shift and scale the advantages of each minibatch to mean 0 and deviation 1."""
     bootstrap_truncated: bool = False
@@ -65,9 +74,12 @@ class PPOConfig:
                 f"{self.envs} * {self.length} = {self.batch}."
             )
         check_positive(self, "learning_rate", "adam_eps", most=1)
-        check_positive(self, "clip", "max_grad_norm", most=HEAVIEST)
+        check_positive(self, "clip", most=HEAVIEST)
+        for name in ("max_grad_norm", "stop_divergence"):
+            if getattr(self, name) is not None:
+                check_positive(self, name, most=HEAVIEST)
         check_between(self, 0, HEAVIEST, "value_weight", "entropy_weight")
-        for name in ("discount", "gae_lambda"):
+        for name in ("discount", "gae_lambda", "timid_start"):
             check_range(name, getattr(self, name), 0, 1)
 
 
@@ -219,6 +231,61 @@ class BCQConfig:
         check_positive(self, "learning_rate", most=1)
         if not 0 <= self.threshold < 1:
             raise InputError(f"threshold = {self.threshold}, but it must be at least 0 and less than 1.")
+
+
+@dataclass(frozen=True)
+class RealBCQConfig:
+    """Batch-constrained Q-learning for real-valued actions; the defaults are the paper's, and the released code's."""
+
+    epochs: int = 100
+    """Passes over the kept transitions of every task that shares a module with the new one."""
+    batch: int = 1200
+    """Samples of each of those tasks in a gradient step."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+    target_rate: float = 0.005
+    """How much of the way target networks follow in each gradient step."""
+    candidates: int = 10
+    """Actions drawn from the actor in the next state, of which the best counts."""
+    caution: float = 0.75
+    """Lambda: weight of the lower of the two critics, beside the higher one."""
+    td_weight: float = 1.0
+    """Weight of the critics' squared errors. Actor and critics that share nothing do not mind."""
+    likelihood_weight: float = 1.0
+    """Weight of the actor's negative log-likelihood of the action taken."""
+    bootstrap_truncated: bool = True
+    """Let the value of its last state stand for what a time limit cut off."""
+    acting: Acting = "actor"
+    """How to act after the offline phase: by the actor, or by its mean (actor-greedy)."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_between(self, 1, MOST, "batch")
+        check_between(self, 0, 10_000, "epochs")
+        check_between(self, 1, 1024, "candidates")
+        check_between(self, 0, HEAVIEST, "td_weight", "likelihood_weight")
+        check_positive(self, "learning_rate", "target_rate", most=1)
+        check_range("caution", self.caution, 0, 1)
+
+
+@dataclass(frozen=True)
+class AWACConfig(RealBCQConfig):
+    """Advantage-weighted actor-critic: as `RealBCQConfig`, but for what stands here.
+
+    The critics learn what the actor itself would get (no caution, no best candidate), and the actor learns most of
+    actions that turned out better than its own.
+    """
+
+    temperature: float = 1.0
+    """Beta: how little that matters, in deviations of the advantage."""
+    most: float = 20.0
+    """Largest weight of an action."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self, "temperature", "most", most=HEAVIEST)
+        if self.caution != RealBCQConfig.caution:
+            raise InputError(f"caution = {self.caution}, but AWAC takes the lower of two critics: leave it out.")
 
 
 @dataclass(frozen=True)

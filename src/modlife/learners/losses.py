@@ -76,6 +76,48 @@ def clipped_value_loss(value: Samples, old_value: Samples, target: Samples, *, c
     return jnp.maximum((value - target) ** 2, (near - target) ** 2).mean()
 
 
+def value_loss(
+    values: Float[Array, "critics B"], old_value: Samples, target: Samples, *, clip: float | None
+) -> Float[Array, ""]:
+    """The squared errors of some critics, each a mean over the batch, added up; clipped where a clip is given."""
+    if clip is None:
+        return ((values - target[None]) ** 2).mean(axis=1).sum()
+    first, *more = (clipped_value_loss(one, old_value, target, clip=clip) for one in values)
+    return sum(more, start=first)
+
+
+def mixed_target(
+    reward: Samples, discount: Samples, next_values: Float[Array, "critics n B"], *, caution: float
+) -> Samples:
+    """What Q(s, a) is drawn to, in batch-constrained Q-learning with real-valued actions.
+
+    y = r + γₜ max over k of [c min over i of Q'ᵢ(s', aₖ) + (1 - c) max over i]        Fujimoto et al. 2019, eq. 13
+
+    aₖ are drawn from the actor, Q'ᵢ are target networks, c is the caution. γₜ = 0 where nothing comes after.
+    """
+    mixed = caution * next_values.min(axis=0) + (1 - caution) * next_values.max(axis=0)
+    return reward + discount * mixed.max(axis=0)
+
+
+def mean_target(reward: Samples, discount: Samples, next_values: Float[Array, "critics n B"]) -> Samples:
+    """What Q(s, a) is drawn to by the policy itself: y = r + γₜ mean over drawn actions of the lowest Q' (AWAC)."""
+    return reward + discount * next_values.min(axis=0).mean(axis=0)
+
+
+def advantage_weights(
+    taken: Float[Array, "critics B"], drawn: Float[Array, "critics n B"], *, temperature: float, most: float
+) -> Samples:
+    """How much the actor should learn of the actions taken.
+
+    w = min(exp(A / (β d)), most),   A = min Qᵢ(s, a) - mean over k of min Qᵢ(s, aₖ)        Nair et al. 2020, eq. 13
+
+    d is the deviation of A in the batch, so that β has no unit.
+    """
+    advantage = taken.min(axis=0) - drawn.min(axis=0).mean(axis=0)
+    scaled = advantage / (temperature * (advantage.std() + 1e-6))
+    return jnp.minimum(jnp.exp(jnp.minimum(scaled, 50.0)), most)
+
+
 def bcq_target(
     reward: Samples,
     discount: Samples,

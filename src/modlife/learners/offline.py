@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -32,8 +32,19 @@ PIECE = 300_000
 """Samples, about, in one call of `train`: one to two seconds on one core."""
 
 
-Data = tuple[ReplayTable, Pytree]
-"""What is learnt from: a table, and what an objective adds to its rows."""
+NOISE = 0x0153
+"""Sets the keys of what an objective draws apart from those of the order of samples."""
+
+
+class Data(NamedTuple):
+    """What is learnt from: a table, and what an objective adds to its rows."""
+
+    table: ReplayTable
+    extra: Pytree
+    target: Chain | None = None
+    """The current task's modules as they follow, where an objective asks for such."""
+    key: PRNGKey | None = None
+    """For what it draws, likewise."""
 
 
 class Learnt(eqx.Module):
@@ -44,6 +55,8 @@ class Learnt(eqx.Module):
     opt_state: Pytree
     losses: Float[Array, " terms"]
     """Sums over the steps of this epoch of the terms of the loss, without their weights."""
+    target: Chain | None = None
+    """The modules that follow slowly, where an objective asks for such."""
 
 
 @runtime_checkable
@@ -136,6 +149,11 @@ class Objective(Protocol):
         """Whether the first task of a table is the one in hand, and has terms of its own (`Rows.is_new`)."""
         ...
 
+    @property
+    def follows(self) -> float | None:
+        """How much of the way target modules follow in each step (`Rows.target`, `Rows.key`); None without such."""
+        ...
+
     def targets(self, own: Chain, rows: Rows, extra: Pytree) -> Pytree:
         """What the terms take as given, from rows of a task: nothing is differentiated through it."""
         ...
@@ -166,6 +184,11 @@ class Plain:
     new_is_first = False
     taught = 0
     limits = Limits()
+
+    @property
+    def follows(self) -> float | None:
+        """There are no target modules."""
+        return None
 
     def learning_rate(self) -> optax.ScalarOrSchedule:
         """Constant."""
@@ -210,7 +233,8 @@ def optimiser(objective: Objective) -> optax.GradientTransformation:
 @partial(jax.jit, static_argnums=0)
 def begin(objective: Objective, own: Chain) -> Learnt:
     """A learner of these modules."""
-    return Learnt(own, optimiser(objective).init(own), jnp.zeros(len(objective.weights)))
+    target = None if objective.follows is None else own
+    return Learnt(own, optimiser(objective).init(own), jnp.zeros(len(objective.weights)), target)
 
 
 def some_steps(
@@ -249,12 +273,13 @@ def train(
     return objective.layout.devices.run(share, placed, ALL)(learner, (table, extra), first, count, key)
 
 
-def train_share(objective: Objective, learner: Learnt, data: Data, first: Array, count: Array, key: PRNGKey) -> Learnt:
+def train_share(
+    objective: Objective, learner: Learnt, data: tuple[ReplayTable, Pytree], first: Array, count: Array, key: PRNGKey
+) -> Learnt:
     """One device's part of `train`."""
-    table, _ = data
-    devices, times = objective.layout.devices, objective.layout.times
-    batch = objective.config.batch // devices.count
-    key_order, key_offset = jax.random.split(devices.own_key(key))
+    (table, _), devices, times = data, objective.layout.devices, objective.layout.times
+    batch, key = objective.config.batch // devices.count, devices.own_key(key)
+    key_order, key_offset = jax.random.split(key)
     size = times * table.rows.shape[2]
     order = shuffle(size, key=key_order)
     order = jnp.concatenate([order, jnp.resize(order, (batch,))])
@@ -274,21 +299,38 @@ def train_share(objective: Objective, learner: Learnt, data: Data, first: Array,
             # What a switch takes is in memory: inside other operations, each use would look the modules up again.
             frozen = table.bank.pick(table.structures[task])
             at = index(step, task)
-            found = jax.lax.switch(table.patterns[task], branches, learner.own, frozen, data, task, at)
+            given = data_for(learner, *data, step, task, key=key)
+            found = jax.lax.switch(table.patterns[task], branches, learner.own, frozen, given, task, at)
             return jax.tree.map(lambda one, more: one + table.weights[task] * more, total, found)
 
         total = (jax.tree.map(jnp.zeros_like, learner.own), jnp.zeros_like(learner.losses))
         if objective.new_is_first:
-            found = new(learner.own, learner.own, data, jnp.int32(0), index(step, jnp.int32(0)))
+            place = jnp.int32(0)
+            given = data_for(learner, *data, step, place, key=key)
+            found = new(learner.own, learner.own, given, place, index(step, place))
             total = jax.tree.map(lambda part: table.weights[0] * part, found)
         total = jax.lax.fori_loop(int(objective.new_is_first), table.count, add, total)
         flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
         gradients, terms = restore(devices.reduce(jax.lax.pmean, flat / tasks))
         change, opt_state = optimiser(objective).update(gradients, learner.opt_state, learner.own)
         own: Chain = optax.apply_updates(learner.own, change)  # pyright: ignore[reportAssignmentType]  # Optax says less
-        return Learnt(own, opt_state, learner.losses + terms)
+        return Learnt(own, opt_state, learner.losses + terms, followed(objective, learner.target, own))
 
     return jax.lax.fori_loop(first, first + count, body, learner)
+
+
+def data_for(learner: Learnt, table: ReplayTable, extra: Pytree, step: Array, task: Array, *, key: PRNGKey) -> Data:
+    """What a task is learnt from in a step; with a key of its own where there are target modules."""
+    if learner.target is None:
+        return Data(table, extra)
+    drawn = jax.random.fold_in(jax.random.fold_in(key, NOISE), step)
+    return Data(table, extra, learner.target, jax.random.fold_in(drawn, task))
+
+
+def followed(objective: Objective, target: Chain | None, own: Chain) -> Chain | None:
+    """Target modules after a step: θ' <- θ' + τ (θ - θ')."""
+    rate = objective.follows
+    return target if rate is None else jax.tree.map(lambda old, new: old + rate * (new - old), target, own)
 
 
 def gradient(
@@ -303,8 +345,8 @@ def gradient(
     is_new: bool = False,
 ) -> tuple[Chain, Float[Array, " terms"]]:
     """The gradient of a task's loss by the current task's modules, and the terms of the loss."""
-    table, extra = data
-    rows = Rows(objective.layout, table, task, index, frozen, pattern, is_new)
+    table, extra, target, key = data
+    rows = Rows(objective.layout, table, task, index, frozen, pattern, is_new, target, key)
     output, weights = rows.reader(), jnp.array(list(objective.weights.values()))
     targets = objective.targets(own, rows, extra)
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from modlife.domains.env import Environment, PRNGKey
 from modlife.errors import InputError
@@ -21,11 +21,15 @@ from modlife.learners.replay import Experience, Transition
 from modlife.learners.rollout import Actors, Asked, Rollout
 from modlife.learners.sharding import ALL, SECOND, THIRD, Devices, specs_of
 from modlife.pauses import pause
-from modlife.policies.modular import Network
+from modlife.policies.modular import Network, of_actor
 from modlife.types import Pytree
 
-REHEARSAL = 0x6707
-"""Sets the keys of what old tasks add to gradient steps apart from those of the steps."""
+REHEARSAL, VALUES = 0x6707, 0x7A1E
+"""Set the keys of what old tasks add to gradient steps, and of actions that states are valued by, apart from others."""
+
+
+FEWEST, MOST = 250, 1000
+"""Samples whose gradient is computed at once, where there are more."""
 
 
 class Batch(eqx.Module):
@@ -74,12 +78,14 @@ class LearnerState(eqx.Module):
     anchor: Anchor | None = None
     before: Pytree = None
     """The parameters before the last update; None where nobody asks for them."""
+    halted: Bool[Array, ""] | None = None
+    """Whether the actor has moved far enough in this update; None where nobody asks."""
 
 
 STATE = specs_of(
     LearnerState,
     actors=SECOND,
-    **dict.fromkeys(("params", "opt_state", "structures", "updates", "anchor", "before"), ALL),
+    **dict.fromkeys(("params", "opt_state", "structures", "updates", "anchor", "before", "halted"), ALL),
 )
 """How a learner lies on devices: environments in shares, all else everywhere."""
 
@@ -90,10 +96,14 @@ class Progress(eqx.Module):
     episode_return: Float[Array, " N"]
     """Mean return of the episodes that ended; NaN where none did."""
     success: Float[Array, " N"]
-    """Share of them that met the goal."""
+    """Share of them that met the goal in any step."""
     episodes: Int[Array, " N"]
     entropy: Float[Array, " N"]
     """Entropy of the policy, before the update."""
+
+
+Carry = tuple[Pytree, Pytree, Array | None]
+"""Parameters, optimiser, and whether the actor has halted."""
 
 
 class Rehearsal(eqx.Module):
@@ -135,10 +145,10 @@ class PPO:
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
-        """Adam after clipping, on all parameters as one vector (which saves a kernel per array)."""
+        """Adam, after clipping, on all parameters as one vector (which saves a kernel per array)."""
         config = self.config
-        adam = optax.adam(config.learning_rate, eps=config.adam_eps)
-        return optax.flatten(optax.chain(optax.clip_by_global_norm(config.max_grad_norm), adam))
+        adam, norm = optax.adam(config.learning_rate, eps=config.adam_eps), config.max_grad_norm
+        return optax.flatten(adam if norm is None else optax.chain(optax.clip_by_global_norm(norm), adam))
 
     @partial(jax.jit, static_argnums=0)
     def init(
@@ -153,7 +163,9 @@ class PPO:
         """A learner with these parameters, at the start of these tasks."""
         begin = partial(rollout.start, self.env, count=self.config.envs)
         actors = jax.vmap(lambda task, key: begin(task, key=key))(tasks, jax.random.split(key, len(tasks)))
-        return LearnerState(params, self.optimiser.init(params), actors, structures, jnp.int32(0), anchor)
+        halted = None if self.config.stop_divergence is None else jnp.zeros((), bool)
+        opt_state = self.optimiser.init(params)
+        return LearnerState(params, opt_state, actors, structures, jnp.int32(0), anchor, halted=halted)
 
     def update(
         self, state: LearnerState, rehearsal: "Rehearsal | None" = None, *, key: PRNGKey
@@ -201,6 +213,8 @@ class PPO:
         keys = jax.random.split(self.share.own_key(key), len(state.structures))
         actors, batch, happened, totals = jax.lax.map(one, (state.actors, state.structures, keys))
         state = eqx.tree_at(lambda s: (s.actors, s.updates), state, (actors, state.updates + 1))
+        if state.halted is not None:
+            state = eqx.tree_at(lambda s: s.halted, state, jnp.zeros((), bool))
         return state, batch, happened, progress_of(self.share.reduce(jax.lax.psum, totals))
 
     def batch(self, data: Rollout, last_value: Float[Array, " E"]) -> Batch:
@@ -228,9 +242,11 @@ class PPO:
         order = jax.vmap(lambda key: shuffle(samples, key=key))(keys)
         pieces = jnp.moveaxis(order.reshape(tasks, -1, self.config.minibatch // self.devices), 1, 0)
 
-        def step(carry: tuple[Pytree, Pytree], piece: tuple[Int[Array, ""], Int[Array, "N B"]]):
-            (params, opt_state), (number, index) = carry, piece
-            gradient, norms = self.gradient(params, state.structures, batch, index), None
+        def step(carry: Carry, piece: tuple[Int[Array, ""], Int[Array, "N B"]]) -> tuple[Carry, Array | None]:
+            (params, opt_state, halted), (number, index) = carry, piece
+            key_values = jax.random.fold_in(jax.random.fold_in(self.share.own_key(key), VALUES), number)
+            gradient, far = self.gradient(params, state.structures, batch, index, key=key_values)
+            norms = None
             if rehearsal is not None:
                 more = rehearsal.gradient(
                     self, params, number, key=jax.random.fold_in(self.share.own_key(key), REHEARSAL)
@@ -240,40 +256,99 @@ class PPO:
                 pull = pull_of(state.anchor, params)
                 norms = norms_of(gradient, pull)
                 gradient = jax.tree.map(jnp.add, gradient, pull)
-            change, opt_state = self.optimiser.update(gradient, opt_state, params)
-            return (optax.apply_updates(params, change), opt_state), norms
+            if halted is not None and self.config.stop_divergence is not None:
+                halted = halted | (far > self.config.stop_divergence)
+            params, opt_state = self.moved(params, opt_state, gradient, halted)
+            return (params, opt_state, halted), norms
 
         numbered = jnp.arange(len(pieces)), pieces
-        (params, opt_state), norms = jax.lax.scan(step, (state.params, state.opt_state), numbered)
-        state = eqx.tree_at(lambda s: (s.params, s.opt_state), state, (params, opt_state))
+        learner, norms = jax.lax.scan(step, (state.params, state.opt_state, state.halted), numbered)
+        state = replace(state, params=learner[0], opt_state=learner[1], halted=learner[2])
         return state if norms is None else eqx.tree_at(lambda s: s.anchor.norms, state, norms.mean(axis=0))
 
-    def gradient(self, params: Pytree, structures: Int[Array, "N F"], batch: Batch, index: Int[Array, "N B"]) -> Pytree:
-        """The gradient of the mean over tasks of the loss on their samples; task by task, to stay in the cache."""
+    def moved(
+        self, params: Pytree, opt_state: Pytree, gradient: Pytree, halted: Bool[Array, ""] | None
+    ) -> tuple[Pytree, Pytree]:
+        """Parameters and optimiser after a gradient step; where the actor has halted, its own stay as they were."""
+        stays = None
+        if halted is not None:
+            own = jax.tree.map(lambda leaf, mine: jnp.full(leaf.shape, mine), params, of_actor(params))
+            stays = ravel_pytree(own)[0] & halted
+            flat, restore = ravel_pytree(gradient)
+            gradient = restore(jnp.where(stays, 0.0, flat))
+        change, after = self.optimiser.update(gradient, opt_state, params)
+        if stays is not None:
+            flat, restore = ravel_pytree(change)
+            change = restore(jnp.where(stays, 0.0, flat))
+            after = jax.tree.map(
+                lambda new, old: jnp.where(stays, old, new) if new.shape == stays.shape else new, after, opt_state
+            )
+        return optax.apply_updates(params, change), after
 
-        def add(total: Pytree, task: tuple[Int[Array, " F"], Batch, Int[Array, " B"]]):
-            structure, samples, index = task
-            minibatch = jax.tree.map(lambda leaf: leaf[index], samples)
-            gradient = jax.grad(self.loss)(params, structure, minibatch)
-            return jax.tree.map(jnp.add, total, gradient), None
+    def gradient(
+        self, params: Pytree, structures: Int[Array, "N F"], batch: Batch, index: Int[Array, "N B"], *, key: PRNGKey
+    ) -> tuple[Pytree, Float[Array, ""]]:
+        """The gradient of the mean over tasks of the loss on their samples; task by task, to stay in the cache.
 
-        zero = jax.tree.map(jnp.zeros_like, params)
-        total, _ = jax.lax.scan(add, zero, (structures, batch, index))
+        Also how far the policy is from the one that acted.
+        """
+
+        def add(total: tuple[Pytree, Array], task: tuple[Int[Array, " F"], Batch, Int[Array, " B"], PRNGKey]):
+            structure, samples, index, key = task
+            minibatch = self.normalised(jax.tree.map(lambda leaf: leaf[index], samples))
+            found = self.in_pieces(params, structure, minibatch, key=key)
+            return jax.tree.map(jnp.add, total, found), None
+
+        zero = jax.tree.map(jnp.zeros_like, params), jnp.float32(0)
+        keys = jax.random.split(key, len(structures))
+        (total, far), _ = jax.lax.scan(add, zero, (structures, batch, index, keys))
         flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
-        return restore(self.share.reduce(jax.lax.pmean, flat / len(structures)))
+        mean = restore(self.share.reduce(jax.lax.pmean, flat / len(structures)))
+        return mean, self.share.reduce(jax.lax.pmean, far / len(structures))
 
-    def loss(self, params: Pytree, structure: Int[Array, " F"], batch: Batch) -> Float[Array, ""]:
-        """Surrogate + value loss - entropy bonus on samples of one task."""
+    def normalised(self, minibatch: Batch) -> Batch:
+        """With advantages of mean 0 and deviation 1, if that is asked for."""
+        if not self.config.normalise_advantages:
+            return minibatch
+        advantage = minibatch.advantage
+        return replace(minibatch, advantage=(advantage - advantage.mean()) / (advantage.std() + 1e-8))
+
+    def in_pieces(
+        self, params: Pytree, structure: Int[Array, " F"], minibatch: Batch, *, key: PRNGKey
+    ) -> tuple[Pytree, Float[Array, ""]]:
+        """The gradient of the loss on samples of one task; of many of them, as the mean over equal pieces."""
+        gradient = jax.grad(self.loss, has_aux=True)
+        count = piece_count(len(minibatch.log_prob))
+        if count == 1:
+            return gradient(params, structure, minibatch, key=key)
+
+        def add(total: Pytree, piece: tuple[Batch, PRNGKey]) -> tuple[Pytree, None]:
+            found = gradient(params, structure, piece[0], key=piece[1])
+            return jax.tree.map(lambda one, more: one + more / count, total, found), None
+
+        pieces = jax.tree.map(lambda leaf: leaf.reshape(count, -1, *leaf.shape[1:]), minibatch)
+        zero = jax.tree.map(jnp.zeros_like, params), jnp.float32(0)
+        return jax.lax.scan(add, zero, (pieces, jax.random.split(key, count)))[0]
+
+    def loss(
+        self, params: Pytree, structure: Int[Array, " F"], batch: Batch, *, key: PRNGKey
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """Surrogate + value loss - entropy bonus on samples of one task; and the mean of log(old / new)."""
         config = self.config
         output = self.network(self.network.pick(params, structure), self.env.parts(batch.observation))
         says = output.distribution
         log_prob = says.log_prob(batch.action)
-        advantage = batch.advantage
-        if config.normalise_advantages:
-            advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        policy = losses.surrogate(log_prob, batch.log_prob, advantage, clip=config.clip)
-        value = losses.clipped_value_loss(output.value, batch.value, batch.target, clip=config.clip)
-        return policy + config.value_weight * value - config.entropy_weight * says.entropy()
+        policy = losses.surrogate(log_prob, batch.log_prob, batch.advantage, clip=config.clip)
+        clip = config.clip if config.clip_value else None
+        value = losses.value_loss(output.worth(key=key), batch.value, batch.target, clip=clip)
+        whole = policy + config.value_weight * value - config.entropy_weight * says.entropy()
+        return whole, (batch.log_prob - log_prob).mean()
+
+
+def piece_count(samples: int) -> int:
+    """Equal pieces that stay in the cache; one, if samples are few or cannot be divided so."""
+    counts = (count for count in range(1, samples // FEWEST + 1) if samples % count == 0 and samples // count <= MOST)
+    return next(counts, 1)
 
 
 def pull_of(anchor: Anchor, params: Pytree) -> Pytree:
@@ -296,13 +371,24 @@ def experience_of(data: Rollout) -> Experience:
 def totals_of(data: Rollout) -> dict[str, Array]:
     """Sums over the episodes that ended in one task's rollout, and over its steps."""
     ended = data.ended
+    met = met_so_far(data.outcome.success, ended)
     return {
         "returns": jnp.where(ended, data.episode_return, 0.0).sum(),
-        "successes": (ended & data.outcome.success).sum(dtype=jnp.float32),
+        "successes": (ended & met).sum(dtype=jnp.float32),
         "episodes": ended.sum(dtype=jnp.int32),
         "surprise": -data.log_prob.sum(),
         "steps": jnp.int32(ended.size),
     }
+
+
+def met_so_far(success: Bool[Array, "T E"], ended: Bool[Array, "T E"]) -> Bool[Array, "T E"]:
+    """Whether the goal was met in this or an earlier step of the same episode, as far as a rollout tells."""
+
+    def step(before: Bool[Array, " E"], now: tuple[Array, Array]) -> tuple[Array, Array]:
+        met = before | now[0]
+        return met & ~now[1], met
+
+    return jax.lax.scan(step, jnp.zeros_like(success[0]), (success, ended))[1]
 
 
 def progress_of(totals: Mapping[str, Array]) -> Progress:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Num, UInt32
 
-from modlife.domains.env import Environment
+from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.replay import AnyReplay, Packing, Transition, following
 from modlife.learners.sharding import ALL, SECOND, THIRD, Devices, specs_of
 from modlife.policies.bank import Bank, Chain
@@ -253,6 +253,10 @@ class Rows:
     pattern: Pattern
     is_new: bool = False
     """Whether it is known to be the task in hand."""
+    target: Chain | None = None
+    """The current task's modules as they follow slowly, and ..."""
+    key: PRNGKey | None = None
+    """... a key for what is drawn: where an objective asks for such (`learners.offline.Objective.follows`)."""
 
     @cached_property
     def transition(self) -> Transition:

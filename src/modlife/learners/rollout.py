@@ -10,8 +10,11 @@ from jaxtyping import Array, Bool, Float, Int
 from modlife.domains.env import Environment, Outcome, PRNGKey, step_batch
 from modlife.policies import distributions
 from modlife.policies.acting import Rule
-from modlife.policies.modular import Network
+from modlife.policies.modular import AnyOutput, Network
 from modlife.types import Pytree
+
+VALUES = 0x7A1E
+"""Sets the keys of actions by which a state is valued apart from those that are taken."""
 
 ACTOR = Rule("actor")
 """How experience is collected."""
@@ -81,8 +84,8 @@ def collect(
     noise = distributions.noise(env.graph.actions, (steps, actors.returns.shape[0]), key=key_act)
     observe = jax.vmap(env.observe)
 
-    def value(states: Pytree) -> Float[Array, " E"]:
-        return network(policy, env.parts(observe(states))).value
+    def value(states: Pytree, key: PRNGKey) -> Float[Array, " E"]:
+        return worth(network(policy, env.parts(observe(states))), key)
 
     def act(actors: Actors, random: tuple[Float[Array, "E ..."], PRNGKey]) -> tuple[Actors, Rollout]:
         observation = observe(actors.states)
@@ -92,18 +95,26 @@ def collect(
         stepped = step_batch(env, actors.states, action, key=random[1])
         outcome = stepped.outcomes
         returns = actors.returns + outcome.reward
-        final = jnp.zeros_like(returns)
+        here, final = worth(output, random[1]), jnp.zeros_like(returns)
         if asked.final_values:  # computed only if an episode was cut off
             cut = outcome.truncated
-            final = jax.lax.cond(cut.any(), lambda: jnp.where(cut, value(stepped.reached), 0.0), lambda: final)
+            final = jax.lax.cond(
+                cut.any(), lambda: jnp.where(cut, value(stepped.reached, random[1]), 0.0), lambda: final
+            )
         seen = observe(stepped.reached) if asked.reached else None
         log_prob = policy_says.log_prob(action)
-        says = jnp.concatenate([policy_says.numbers, output.value[None]]).T if asked.said else None
-        step = Rollout(observation, action, log_prob, output.value, final, seen, outcome, returns, says)
+        says = jnp.concatenate([policy_says.numbers, here[None]]).T if asked.said else None
+        step = Rollout(observation, action, log_prob, here, final, seen, outcome, returns, says)
         return Actors(stepped.states, jnp.where(step.ended, 0.0, returns)), step
 
     actors, rollout = jax.lax.scan(act, actors, (noise, jax.random.split(key_step, steps)))
-    return actors, rollout, value(actors.states)
+    return actors, rollout, value(actors.states, key)
+
+
+def worth(output: AnyOutput, key: PRNGKey) -> Float[Array, " E"]:
+    """What states are worth, by all critics."""
+    values = output.worth(key=jax.random.fold_in(key, VALUES))
+    return values[0] if len(values) == 1 else values.mean(axis=0)
 
 
 class Episodes(eqx.Module):

@@ -31,6 +31,8 @@ class Facts:
     """The structure of each task met, and of the one in hand once it has one; where the agent has such."""
     spent: int = 0
     """Environment steps of the task in hand that were taken before its online phase."""
+    solved: float | None = None
+    """Share of episodes of the task in hand that met its goal before it was learnt; None where nobody tried."""
     phase: str = ""
     """The phase that the agent is in; empty between tasks."""
     done: int = 0
@@ -192,7 +194,7 @@ def begun(phase: Phase, state: AgentState) -> AgentState:
 
 def finished(state: AgentState, tasks: Sequence[Task]) -> AgentState:
     """The state when tasks have been learnt."""
-    return replace(state.noting(met=(*state.met, *tasks), spent=0, phase="", done=0), work=None)
+    return replace(state.noting(met=(*state.met, *tasks), spent=0, solved=None, phase="", done=0), work=None)
 
 
 def template(agent: Agent, state: AgentState, stage: Sequence[Task]) -> Pytree:

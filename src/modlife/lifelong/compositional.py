@@ -65,7 +65,7 @@ class Compositional:
         search = resolve(SEARCHES.of(self.search).build)(self.search) if self.search else None
 
         def start(state: AgentState) -> Any:
-            return begin_chain(self.ppo, state.params.pick(state.structures[-1]), task, key=key_start)
+            return begin_chain(self.ppo, self.beginning(state), task, key=key_start)
 
         def finish(state: AgentState, work: Exploring) -> tuple[AgentState, Reports]:
             trained, replay = work.learner.params, explore.replay(work, explore.length(state))
@@ -85,6 +85,15 @@ class Compositional:
             return Chosen(self.env.graph.indices(task), "given")
         number = len(state.met)
         return Chosen((number,) * len(self.network.sizes), "fresh") if number < min(self.network.sizes) else None
+
+    def beginning(self, state: AgentState) -> Chain:
+        """A copy of the task's modules; where ones that are known do not meet the goal at all, they say less."""
+        *before, structure = state.structures
+        *early, last = chain = state.params.pick(structure)
+        known = any(one[-1] == structure[-1] for one in before)
+        if not known or state.facts.solved or self.ppo.config.timid_start == 1:
+            return chain
+        return (*early, self.network.modules.scaled(last, self.ppo.config.timid_start))
 
     def adopt(self, state: AgentState, trained: Chain) -> Bank:
         """The bank with the trained modules in the place of those that no earlier task has used."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from modlife.domains.env import Environment, PRNGKey, at_once
+from modlife.domains.env import Environment, PRNGKey, at_once, is_slow
 from modlife.learners.rollout import Episodes, Playing, begin_episodes, play
 from modlife.pauses import pause
 from modlife.policies.acting import Rule
@@ -60,12 +60,13 @@ class Judge:
 
     def group(self, tasks: Sequence[Task], policies: Sequence[Pytree], *, key: PRNGKey) -> Evaluation:
         """Episodes that fit into memory."""
-        places = [n % len(tasks) for n in range(-(-len(tasks) // CHUNK) * CHUNK)]  # padding repeats tasks
+        size = 1 if is_slow(self.env) else CHUNK
+        places = [n % len(tasks) for n in range(-(-len(tasks) // size) * size)]  # padding repeats tasks
         indices = jnp.array([self.env.graph.indices(tasks[n]) for n in places])
         keys = jax.random.split(key, len(places))
         pieces = []
-        for start in range(0, len(places), CHUNK):
-            here = slice(start, start + CHUNK)
+        for start in range(0, len(places), size):
+            here = slice(start, start + size)
             together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(policies[n] for n in places[here]))
             pieces.append(evaluate_chunk(self, together, indices[here], keys[here]))
         result = jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(tasks)], *pieces)

@@ -120,7 +120,7 @@ def tried(trial: Trial, found: Tally, one: Round, call: int, *, first: int, key:
     """The tally after one call of a round: the same groups, from number `first` on, for all of its structures."""
     structures = all_structures(trial.sizes)
     pairs = np.arange(call * AT_ONCE, min((call + 1) * AT_ONCE, one.structures * one.groups))
-    padded = np.resize(pairs, AT_ONCE)
+    padded = np.resize(pairs, AT_ONCE) if trial.fills_up else pairs
     numbers = np.asarray(found.members)[padded % one.structures]
     keys = jax.vmap(lambda group: jax.random.fold_in(key, group))(jnp.asarray(first + padded // one.structures))
     result = trial.parts([structures[n] for n in numbers], keys, eighths=one.eighths)

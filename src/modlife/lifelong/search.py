@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from modlife.domains.env import PRNGKey
+from modlife.domains.env import PRNGKey, at_once, is_slow
 from modlife.learners.rollout import Episodes
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.evaluation import Judge, evaluate_chunk, in_pieces
@@ -41,15 +41,23 @@ class Trial:
         """Modules per factor."""
         return self.bank.sizes
 
+    @property
+    def fills_up(self) -> bool:
+        """Whether calls should try as many structures each time, so that none is compiled anew."""
+        return not is_slow(self.judge.env)
+
     def episodes(self, structures: Sequence[Structure], *, key: PRNGKey) -> Episodes:
         """Episodes with each structure, [structure, episode]; all meet the same layouts, with the same luck."""
         return evaluate_chunk(self.judge, *self.candidates(structures), jnp.repeat(key[None], len(structures)))
 
     def parts(self, structures: Sequence[Structure], keys: Array, *, eighths: int) -> Episodes:
         """The first eighths of episodes with each structure, [structure, episode]; those of one key are alike."""
-        horizon = self.judge.env.horizon
-        length, candidates = -(-horizon // EIGHTHS), self.candidates(structures)
-        return in_pieces(self.judge, *candidates, keys, length=length, pieces=min(eighths, -(-horizon // length)))
+        env, candidates = self.judge.env, self.candidates(structures)
+        length = -(-env.horizon // EIGHTHS)
+        calls = len(structures) * self.judge.episodes * length // at_once(env)
+        short = next(one for one in range(length, 0, -1) if length % one == 0 and (one == 1 or one * calls <= length))
+        pieces = min(eighths, -(-env.horizon // length)) * (length // short)
+        return in_pieces(self.judge, *candidates, keys, length=short, pieces=pieces)
 
     def candidates(self, structures: Sequence[Structure]) -> tuple[Pytree, Int[Array, "N F"]]:
         """The policy of each structure, and the task, as often."""
@@ -170,7 +178,11 @@ class ChooseStructure:
         chosen = replace(chosen, structure=least_used((chosen.structure, *chosen.tied), state.structures))
         policy = state.params.pick(chosen.structure)
         zero_shot = self.judge.evaluate([self.task], [policy], key=self.key_evaluate)
-        state = state.noting(structures=(*state.structures, chosen.structure), spent=chosen.steps)
+        state = state.noting(
+            structures=(*state.structures, chosen.structure),
+            spent=chosen.steps,
+            solved=float(zero_shot.success.mean()),
+        )
         return state, (chosen, Evaluated("zero-shot", zero_shot))
 
 

@@ -160,10 +160,26 @@ CONSOLIDATORS = Table(
     ),
     ConsolidatorEntry(
         "bounded",
-        "the same of the new task, beside cloning of a few old ones: its cost does not grow with the tasks",
+        "cloning of a few old tasks, and of the new one or its Q-learning: its cost does not grow with the tasks",
         config="modlife.learners.config:BoundedConfig",
         build="modlife.learners.bounded:bounded",
         acting="modlife.learners.bcq:acting",
+        keeps_finals="modlife.learners.bcq:keeps_finals",
+    ),
+    ConsolidatorEntry(
+        "real-bcq",
+        "batch-constrained Q-learning for actions that are real numbers, the paper's for robots",
+        config="modlife.learners.config:RealBCQConfig",
+        build="modlife.learners.real_bcq:RealBCQ",
+        acting="modlife.learners.real_bcq:acting",
+        keeps_finals="modlife.learners.bcq:keeps_finals",
+    ),
+    ConsolidatorEntry(
+        "awac",
+        "advantage-weighted actor-critic, for actions that are real numbers: learns most of what turned out well",
+        config="modlife.learners.config:AWACConfig",
+        build="modlife.learners.real_bcq:AWAC",
+        acting="modlife.learners.real_bcq:acting",
         keeps_finals="modlife.learners.bcq:keeps_finals",
     ),
 )

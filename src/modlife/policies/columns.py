@@ -20,8 +20,8 @@ from jaxtyping import Array, Float, Int
 
 from modlife.domains.env import Choice, Part, PRNGKey
 from modlife.policies.bank import Chain
-from modlife.policies.layers import Conv2x2, Linear, host_generator
-from modlife.policies.modular import AnyOutput, GaussianOutput, Monolithic, Output
+from modlife.policies.layers import Conv2x2, Linear, alike, host_generator
+from modlife.policies.modular import AnyOutput, Apart, GaussianOutput, Monolithic, Output
 
 Layer = Linear | Conv2x2
 GATE = 0.1
@@ -52,7 +52,7 @@ class Beside(eqx.Module):
         """What it takes from the frozen column; the activation between is that of the layer's kind."""
         inner = jnp.tensordot(self.first, z, axes=1)
         if isinstance(self.layer, Linear):
-            given = self.second @ jnp.tanh(inner)
+            given = jnp.tensordot(self.second, jnp.tanh(inner), axes=1)
         else:
             given = Conv2x2(self.second, jnp.zeros(len(self.gate)))(nn.relu(inner))
         return self.gate.reshape(-1, *[1] * (given.ndim - 1)) * given
@@ -72,6 +72,15 @@ class Twin(eqx.Module):
         else:
             found = self.active(mine)
         return jnp.concatenate([found, self.frozen(base)], axis=-1)
+
+    def after(self, known: Float[Array, "k B"], more: Float[Array, "m *S B"]) -> Float[Array, "out *S B"]:
+        """As `Linear.after`; a lateral connection takes both at once."""
+        if isinstance(self.active, Linear) and isinstance(self.frozen, Linear):
+            halves = [jnp.split(both, 2, axis=-1) for both in (known, more)]
+            layers = zip((self.active, self.frozen), *halves, strict=True)
+            return jnp.concatenate([layer.after(one, other) for layer, one, other in layers], axis=-1)
+        spread = jnp.broadcast_to(alike(known, more), (len(known), *more.shape[1:]))
+        return self(jnp.concatenate([spread, more]))
 
     def pooled(self, x: Float[Array, "in h w B"]) -> Float[Array, "out *other"]:
         """As `Conv2x2.pooled`; only first layers of modules are pooled."""
@@ -124,7 +133,10 @@ def is_layer(node: Any) -> bool:
 
 
 def beside(module: Any, rng: np.random.Generator) -> Any:
-    """A module with lateral connections at every layer but its first."""
+    """A module with lateral connections at every layer but its first; of several networks, at those of each."""
+    if isinstance(module, Apart):
+        networks = tuple(beside(network, rng) for network in module.networks)
+        return eqx.tree_at(lambda apart: apart.networks, module, networks)
     layers, structure = jax.tree.flatten(module, is_leaf=is_layer)
     return jax.tree.unflatten(structure, [layers[0], *(Beside.of(layer, rng=rng) for layer in layers[1:])])
 
@@ -146,4 +158,15 @@ def first_half(output: AnyOutput) -> AnyOutput:
 
     if isinstance(output, Output):
         return Output(half(output.logits), half(output.values))
-    return GaussianOutput(half(output.mean), output.log_std, half(output.value))
+    value = None if output.value is None else half(output.value)
+    return GaussianOutput(half(output.mean), output.log_std, value, tuple(map(FirstCritic, output.critics)))
+
+
+class FirstCritic(eqx.Module):
+    """A critic of the first half of a batch; the frozen column, too, is asked about the action."""
+
+    critic: Any
+
+    def __call__(self, action: Float[Array, "A *S B"]) -> Float[Array, "*S B"]:
+        """What actions are worth."""
+        return jnp.split(self.critic(jnp.concatenate([action, action], axis=-1)), 2, axis=-1)[0]

@@ -43,6 +43,10 @@ class ConvModules(Modules):
         """The last module with heads that take a descriptor too."""
         return Last(last.encoder, *heads(last.actor.hidden.weight.shape[1] + width, graph, critic, rng))
 
+    def scaled(self, last: Any, factor: float) -> eqx.Module:
+        """With other output layers."""
+        return Last(last.encoder, last.actor.scaled(factor), last.critic.scaled(factor))
+
     def width(self, graph: ProblemGraph, depth: int) -> int:
         """16 channels of 2 x 2 after the first module, 32 numbers after any other."""
         return (0, SHALLOW * CORNERS, DEEP)[min(depth, 2)]

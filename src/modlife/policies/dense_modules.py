@@ -35,9 +35,19 @@ class DenseModules(Modules):
         return self.last(last.actor.hidden.weight.shape[1] + width, graph, critic, rng)
 
     def last(self, joined: int, graph: ProblemGraph, critic: int, rng: np.random.Generator) -> "DenseLast":
-        """Fresh actor and critic."""
-        actor, value = Head.init(joined, graph.actions.size, rng=rng), Head.init(joined, critic, rng=rng)
-        return DenseLast(actor, value, None if isinstance(graph.actions, Discrete) else self.log_std)
+        """Fresh actor and critic, or critics that take the action."""
+        size, discrete = graph.actions.size, isinstance(graph.actions, Discrete)
+        actor = Head.init(joined, size, rng=rng)
+        if discrete or critic == 1:
+            return DenseLast(actor, Head.init(joined, critic, rng=rng), None if discrete else self.log_std)
+        critics = tuple(Head.init(joined + size, 1, rng=rng) for _ in range(critic))
+        return DenseLast(actor, critics, self.log_std)
+
+    def scaled(self, last: "DenseLast", factor: float) -> "DenseLast":
+        """With other output layers."""
+        critic = last.critic
+        less = tuple(one.scaled(factor) for one in critic) if isinstance(critic, tuple) else critic.scaled(factor)
+        return DenseLast(last.actor.scaled(factor), less, last.log_std)
 
     def width(self, graph: ProblemGraph, depth: int) -> int:
         """The same after every module."""
@@ -58,7 +68,7 @@ class DenseLast(eqx.Module):
     """The last module: actor and critic."""
 
     actor: Head
-    critic: Head
+    critic: Head | tuple[Head, ...]
     log_std: float | None = eqx.field(static=True)
     """Of real-valued actions."""
 
@@ -67,10 +77,29 @@ class DenseLast(eqx.Module):
     ) -> AnyOutput:
         """Applies it to a batch; a descriptor joins the input of both heads."""
         joined = joined_input(view, before, descriptor)
+        said, critic = self.actor(joined), self.critic
+        if isinstance(critic, tuple):
+            return GaussianOutput(
+                jnp.tanh(said), self.spread(said), None, tuple(DenseCritic(one, joined) for one in critic)
+            )
         if self.log_std is None:
-            return Output(self.actor(joined), self.critic(joined))
-        mean = jnp.tanh(self.actor(joined))
-        return GaussianOutput(mean, jnp.full(mean.shape[0], self.log_std), self.critic(joined)[0])
+            return Output(said, critic(joined))
+        return GaussianOutput(jnp.tanh(said), self.spread(said), critic(joined)[0])
+
+    def spread(self, said: Float[Array, "A B"]) -> Float[Array, " A"]:
+        """The logarithm of the spread of each action."""
+        return jnp.full(len(said), self.log_std or 0.0)
+
+
+class DenseCritic(eqx.Module):
+    """Q of a batch of observations (`policies.modular.Critic`)."""
+
+    head: Head
+    joined: Float[Array, "n B"]
+
+    def __call__(self, action: Float[Array, "A *S B"]) -> Float[Array, "*S B"]:
+        """What actions are worth."""
+        return self.head.after(self.joined, action)[0]
 
 
 def joined_input(view: Part, *more: Float[Array, "_ B"] | None) -> Float[Array, "all B"]:

@@ -36,9 +36,30 @@ class Linear(eqx.Module):
         weight /= np.linalg.norm(weight, axis=1, keepdims=True)
         return Linear(jnp.asarray(weight, jnp.float32), jnp.zeros(size_out, jnp.float32))
 
-    def __call__(self, x: Float[Array, "in B"]) -> Float[Array, "out B"]:
-        """Applies it to a batch."""
-        return self.weight @ x + self.bias[:, None]
+    @staticmethod
+    def glorot(size_in: int, size_out: int, *, rng: np.random.Generator) -> "Linear":
+        """Weights uniform within sqrt(6 / (in + out)); biases zero. Glorot and Bengio 2010."""
+        bound = (6 / (size_in + size_out)) ** 0.5
+        weight = rng.uniform(-bound, bound, size=(size_out, size_in))
+        return Linear(jnp.asarray(weight, jnp.float32), jnp.zeros(size_out, jnp.float32))
+
+    def __call__(self, x: Float[Array, "in *more"]) -> Float[Array, "out *more"]:
+        """Applies it to a batch, or to several."""
+        return jnp.tensordot(self.weight, x, axes=1) + self.bias.reshape(-1, *[1] * (x.ndim - 1))
+
+    def after(self, known: Float[Array, "k B"], more: Float[Array, "m *S B"]) -> Float[Array, "out *S B"]:
+        """Applies it to both, one below the other; what is known is multiplied once, however much is joined to it."""
+        first = self.weight[:, : len(known)] @ known + self.bias[:, None]
+        return alike(first, more) + jnp.tensordot(self.weight[:, len(known) :], more, axes=1)
+
+    def scaled(self, factor: float) -> "Linear":
+        """With smaller, or larger, weights and biases."""
+        return Linear(factor * self.weight, factor * self.bias)
+
+
+def alike(known: Float[Array, "n B"], more: Float[Array, "m *S B"]) -> Float[Array, "n *ones B"]:
+    """What is known of each sample, with the axes of what there is more of."""
+    return known.reshape(len(known), *[1] * (more.ndim - 2), known.shape[-1])
 
 
 class Head(eqx.Module):
@@ -55,6 +76,14 @@ class Head(eqx.Module):
     def __call__(self, x: Float[Array, "in B"]) -> Float[Array, "out B"]:
         """Applies it to a batch."""
         return self.out(jnp.tanh(self.hidden(x)))
+
+    def after(self, known: Float[Array, "k B"], more: Float[Array, "m *S B"]) -> Float[Array, "out *S B"]:
+        """Applies it to both, one below the other: see `Linear.after`."""
+        return self.out(jnp.tanh(self.hidden.after(known, more)))
+
+    def scaled(self, factor: float) -> "Head":
+        """With another output layer."""
+        return Head(self.hidden, self.out.scaled(factor))
 
 
 class Conv2x2(eqx.Module):

@@ -7,19 +7,20 @@ and applies to a batch of observations (`__call__`). What the modules are made o
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import nn
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Integer
 
 from modlife.domains.env import Choice, Part, PRNGKey
-from modlife.domains.graph import Discrete, ProblemGraph
+from modlife.domains.graph import Discrete, Factor, ProblemGraph
+from modlife.domains.graph import Part as StatePart
 from modlife.errors import InputError
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.distributions import Categorical, Gaussian, log_softmax
@@ -52,21 +53,82 @@ class Output(eqx.Module):
         """All that there is to clone: log-probabilities, then values."""
         return jnp.concatenate([log_softmax(self.logits), self.values])
 
+    def worth(self, *, key: PRNGKey) -> Float[Array, "1 B"]:
+        """V by each critic, of which there is one."""
+        return self.value[None]
+
+    def valued(self, action: Integer[Array, " B"]) -> Float[Array, "Q B"]:
+        """What the critic says that can be cloned: of every action, or V."""
+        return self.values
+
+
+VALUE_ACTIONS = 10
+"""Actions of which the mean is a state's value, where critics take an action."""
+
+
+@runtime_checkable
+class Critic(Protocol):
+    """Q, of a batch of observations: what does not depend on the action has been computed."""
+
+    def __call__(self, action: Float[Array, "A *S B"]) -> Float[Array, "*S B"]:
+        """What actions are worth: one for each sample, or several."""
+        ...
+
 
 class GaussianOutput(eqx.Module):
     """What a network says of a batch of observations where actions are real numbers."""
 
     mean: Float[Array, "A B"]
     log_std: Float[Array, " A"]
-    value: Float[Array, " B"]
+    value: Float[Array, " B"] | None
+    """V; None where critics take an action."""
+    critics: tuple[Any, ...] = ()
+    """Each a `Critic`."""
 
     @property
     def distribution(self) -> Gaussian:
         """How the actor acts."""
         return Gaussian(self.mean, self.log_std)
 
+    def worth(self, *, key: PRNGKey) -> Float[Array, "critics B"]:
+        """V by each critic: the mean of Q over actions that the actor, which learns nothing by it, might take."""
+        if self.value is not None:
+            return self.value[None]
+        drawn = self.drawn(VALUE_ACTIONS, key=key)
+        return jnp.stack([critic(drawn).mean(axis=0) for critic in self.critics])
+
+    def drawn(self, count: int, *, key: PRNGKey) -> Float[Array, "A count B"]:
+        """Actions that the actor might take."""
+        size, batch = self.mean.shape
+        noise = jnp.exp(self.log_std)[:, None, None] * jax.random.normal(key, (size, count, batch))
+        return jax.lax.stop_gradient(self.mean)[:, None] + noise
+
+    def valued(self, action: Float[Array, "B A"]) -> Float[Array, "critics B"]:
+        """What critics say that can be cloned: Q of an action, or V."""
+        if self.value is not None:
+            return self.value[None]
+        return jnp.stack([critic(action.T) for critic in self.critics])
+
 
 AnyOutput = Output | GaussianOutput
+
+
+class Apart(eqx.Module):
+    """A module of several networks that share nothing but the structure: the actor's first, then the critics'."""
+
+    networks: tuple[Any, ...]
+
+
+def of_actor(params: Any) -> Any:
+    """For each array of parameters, whether it is the actor's alone."""
+
+    def one(node: Any) -> Any:
+        none = jax.tree.map(lambda _: False, node)
+        if not isinstance(node, Apart):
+            return none
+        return eqx.tree_at(lambda apart: apart.networks[0], none, jax.tree.map(lambda _: True, node.networks[0]))
+
+    return jax.tree.map(one, params, is_leaf=lambda node: isinstance(node, Apart))
 
 
 @runtime_checkable
@@ -94,12 +156,20 @@ class Modules(Protocol):
         """A fresh module of the factor at this depth, called with its view and the output before it (None at first).
 
         The last one gives an `Output` or `GaussianOutput`; it may be given a task's descriptor as third argument.
-        `critic` is the number of its values: one per action for Q, 1 for V.
+        `critic` is the number of its values: one per action for Q, 1 for V. Where actions are real numbers, 1 is V and
+        2 are two critics that take the action.
         """
         ...
 
+    tells_each: ClassVar[bool] = False
+    """Whether, in a network for all tasks, each module is told its own component; else the last is told all."""
+
     def told(self, last: Any, graph: ProblemGraph, width: int, *, critic: int, rng: np.random.Generator) -> eqx.Module:
-        """The last module made to take a descriptor of this width."""
+        """The last module made to take a descriptor of this width; asked if it is the one that is told."""
+        return last
+
+    def scaled(self, last: Any, factor: float) -> Any:
+        """The last module with other output layers: scaled down, it says little, whatever it has learnt."""
         ...
 
     def view(self, graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part | None:
@@ -125,8 +195,8 @@ class Modular:
 
     @staticmethod
     def with_q(graph: ProblemGraph, sizes: tuple[int, ...], modules: Modules) -> "Modular":
-        """The network whose critic tells the value of each action, where actions can be counted; else V."""
-        return Modular(graph, sizes, graph.actions.size if isinstance(graph.actions, Discrete) else 1, modules)
+        """The network whose critic tells the value of each action, or whose two critics take it."""
+        return Modular(graph, sizes, q_critic(graph), modules)
 
     def init(self, *, key: PRNGKey) -> Bank:
         """A bank of fresh modules."""
@@ -213,8 +283,8 @@ class Monolithic:
 
     @staticmethod
     def usual(graph: ProblemGraph, modules: Modules) -> "Monolithic":
-        """With a state value, as the paper's monolithic agents, and a descriptor that all components fit in."""
-        return Monolithic(graph, 1, modules, max(16, sum(graph.shape)))
+        """As the paper's: the last is told, with a state value; or each is told, with critics that take the action."""
+        return Monolithic(graph, q_critic(graph) if modules.tells_each else 1, modules, max(16, sum(graph.shape)))
 
     @staticmethod
     def with_q(graph: ProblemGraph, modules: Modules) -> "Monolithic":
@@ -223,14 +293,17 @@ class Monolithic:
 
     @property
     def chain(self) -> Modular:
-        """The same network without a descriptor."""
-        return Modular(self.graph, (1,) * len(self.graph.factors), self.critic, self.modules)
+        """The same network, whose modules see what they are told where each is told something."""
+        graph = telling(self.graph) if self.modules.tells_each else self.graph
+        return Modular(graph, (1,) * len(self.graph.factors), self.critic, self.modules)
 
     def init(self, *, key: PRNGKey) -> Chain:
         """Fresh parameters: the chain's, with wider heads."""
         rng = host_generator(key)
-        fresh = partial(self.modules.module, self.graph, critic=self.critic, rng=rng)
+        fresh = partial(self.modules.module, self.chain.graph, critic=self.critic, rng=rng)
         *early, last = map(fresh, range(len(self.graph.factors)))
+        if self.modules.tells_each:
+            return (*early, last)
         return (*early, self.modules.told(last, self.graph, self.descriptor, critic=self.critic, rng=rng))
 
     def pick(self, params: Chain, structure: Structure | Int[Array, "*B F"]) -> tuple[Chain, Array]:
@@ -246,11 +319,35 @@ class Monolithic:
     def __call__(self, policy: tuple[Chain, Array], parts: Mapping[str, Part]) -> AnyOutput:
         """What it says of a batch, of one task or of a task for each sample."""
         (*early, last), hot = policy
-        view = self.chain.view(len(early), parts)
         some = next(iter(parts.values()))
         batch = (some.index if isinstance(some, Choice) else some).shape[-1]
         descriptor = jnp.broadcast_to(hot[:, None] if hot.ndim == 1 else hot.T, (self.descriptor, batch))
+        if self.modules.tells_each:
+            return self.chain((*early, last), {**parts, **self.each(descriptor)})
+        view = self.chain.view(len(early), parts)
         return last(view, self.chain.chain(early, parts, None, depth=0), descriptor)
+
+    def each(self, descriptor: Float[Array, "D B"]) -> dict[str, Part]:
+        """What each factor's module is told, of a descriptor of all."""
+        pieces = jnp.split(descriptor, np.cumsum(self.graph.shape))
+        return {told_part(factor): piece for factor, piece in zip(self.graph.factors, pieces, strict=False)}
+
+
+def q_critic(graph: ProblemGraph) -> int:
+    """Rows of a critic that tells what actions are worth: one per action; or two critics that take the action."""
+    return graph.actions.size if isinstance(graph.actions, Discrete) else 2
+
+
+def told_part(factor: Factor) -> str:
+    """The name of the part of the state that tells a factor's component."""
+    return f"told-{factor.name}"
+
+
+def telling(graph: ProblemGraph) -> ProblemGraph:
+    """The graph in which the modules of each factor also see which component it is."""
+    more = tuple(StatePart(told_part(factor), (len(factor.components),)) for factor in graph.factors)
+    factors = tuple(replace(factor, sees=(*factor.sees, told_part(factor))) for factor in graph.factors)
+    return replace(graph, factors=factors, state=(*graph.state, *more))
 
 
 @dataclass(frozen=True)
@@ -261,6 +358,11 @@ class Described:
     """
 
     network: Monolithic
+
+    @property
+    def critic(self) -> int:
+        """How many numbers its critic gives."""
+        return self.network.critic
 
     def bank(self, params: Chain, tasks: Sequence[Structure], *, room: int) -> Bank:
         """The bank of these tasks, by their component indices, and of some more that there is room for."""

@@ -15,7 +15,7 @@ from modlife.domains.domain import DOMAINS, Domain, environment_of
 from modlife.errors import InputError
 from modlife.lifelong.agents import AGENTS, AgentEntry, Plan
 from modlife.registry import Table, resolve
-from modlife.runs.codec import TABLE, from_json, to_json
+from modlife.runs.codec import TABLE, from_json, tagged, to_json
 from modlife.types import Curriculum, Task
 
 SCHEMA = 2
@@ -52,7 +52,7 @@ class LifeConfig:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.settings is None:
-            object.__setattr__(self, "settings", self.entry.usual_settings())
+            object.__setattr__(self, "settings", usual_settings(self.entry, self.domain))
         if type(self.settings) is not resolve(self.entry.settings):
             raise InputError(f"Settings of the agent '{self.agent}' cannot be {type(self.settings).__name__}.")
         if self.steps < 1:
@@ -134,6 +134,19 @@ def build(config: LifeConfig, *, devices: int = 1) -> Any:
     return resolve(config.entry.build)(plan)
 
 
+def usual_settings(entry: AgentEntry, domain: Domain) -> Any:
+    """The settings of an agent without any option, in a domain."""
+    kind, usual = resolve(entry.settings), resolve(domain.usual) or {}
+    own = {one.name for one in dataclasses.fields(kind)}
+    return from_json(kind, {name: value for name, value in usual.items() if name in own}, where="usual settings")
+
+
+def usual_options(domain: Domain) -> dict[str, Any]:
+    """What differs in a domain of a life's own options."""
+    usual, own = resolve(domain.usual) or {}, {one.name for one in dataclasses.fields(LifeConfig)}
+    return {name: value for name, value in usual.items() if name in own}
+
+
 def life_json(config: LifeConfig) -> dict[str, Any]:
     """A life's config for a manifest."""
     return {"schema": SCHEMA, **to_json(config)}
@@ -162,19 +175,28 @@ def life_from_options(agent: str, domain: str, options: Mapping[str, Any]) -> Li
     A group of options is a table or a config; where one of several can be chosen, its name alone will do.
     """
     own = {one.name for one in dataclasses.fields(LifeConfig)} - {"settings", "world"}
-    usual = AGENTS[agent].usual_settings()
+    usual = usual_settings(AGENTS[agent], DOMAINS[domain])
     plain = {name: to_json(value) for name, value in options.items()}
-    life = {name: value for name, value in plain.items() if name in own}
+    life = {**usual_options(DOMAINS[domain]), **{name: value for name, value in plain.items() if name in own}}
     world = plain.pop("world", {})
     if not isinstance(world, dict):
         raise InputError(f"world = {shown(world)}, which is not a table of fields, such as {{'size': 10}}.")
     world = {"domain": domain, **world}
     settings = {name: value for name, value in plain.items() if name not in own}
     for one in dataclasses.fields(usual):
-        table = one.metadata.get(TABLE)
-        if table and one.name in settings:
-            settings[one.name] = named(table, settings[one.name], getattr(usual, one.name))
+        table, before = one.metadata.get(TABLE), getattr(usual, one.name)
+        if one.name in settings:
+            value = named(table, settings[one.name], before) if table else settings[one.name]
+            settings[one.name] = over(tagged(one, before), value, tag=table.kind if table else "")
+    settings = {**to_json(usual), **settings}
     return life_from_json({"schema": SCHEMA, **life, "agent": agent, "world": world, "settings": settings})
+
+
+def over(usual: Any, value: Any, *, tag: str) -> Any:
+    """A group of options over those that are usual, unless it is another entry of a table."""
+    if not isinstance(usual, dict) or not isinstance(value, dict) or usual.get(tag) != value.get(tag):
+        return value
+    return {**usual, **value}
 
 
 def named(table: Table, value: Any, usual: Any) -> Any:

@@ -3,13 +3,14 @@
 import contextlib
 import time
 import warnings
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import jax
 
+from modlife.domains.env import is_slow
 from modlife.errors import Diverged, InputError
 from modlife.learners.replay import Packing
 from modlife.lifelong.agent import Agent, AgentState
@@ -31,6 +32,8 @@ FINAL = 10
 """The evaluation at the end has this many times the episodes of those on the way."""
 MOST_WRONG = 64
 """Tasks, at most, that are tried with wrong modules."""
+SLOW_FINAL, SLOW_MOST = 3, 16
+"""Where steps are slow: as many times the episodes, and at most so many unseen tasks; a quarter with wrong modules."""
 
 
 class Watch(Protocol):
@@ -265,16 +268,22 @@ def grow_life(out: Path, tasks: int) -> LifeConfig:
 def final_evaluations(agent: Agent, state: AgentState, *, episodes: int, key: jax.Array) -> dict[str, Any]:
     """Tasks learnt; unseen combinations and deliberately wrong modules where the agent has policies for them."""
     key_seen, key_unseen, key_wrong = jax.random.split(key, 3)
+    more, most = (SLOW_FINAL, SLOW_MOST) if is_slow(agent.env) else (FINAL, None)
 
     def evaluated(tasks: Any, key: jax.Array) -> dict[str, Any]:
-        return evaluation_record(evaluate_agent(agent, state, tasks, episodes=FINAL * episodes, key=key))
+        return evaluation_record(evaluate_agent(agent, state, tasks, episodes=more * episodes, key=key))
 
     results: dict[str, Any] = {"seen": evaluated(state.met, key_seen)}
     unseen = [task for task in agent.env.graph.tasks if task not in state.met and has_policy(agent, state, task)]
     if unseen:
-        results["unseen"] = evaluated(unseen, key_unseen)
+        results["unseen"] = evaluated(some_of(unseen, most or len(unseen)), key_unseen)
     wrong = wrong_modules(agent, state, episodes=episodes, key=key_wrong)
     return {**results, "wrong_module": wrong} if wrong else results
+
+
+def some_of(tasks: Sequence[Any], most: int) -> Sequence[Any]:
+    """At most so many tasks, from all over."""
+    return tasks[:: -(-len(tasks) // most) or 1]
 
 
 def has_policy(agent: Agent, state: AgentState, task: Any) -> bool:
@@ -285,7 +294,7 @@ def has_policy(agent: Agent, state: AgentState, task: Any) -> bool:
 def wrong_modules(agent: Agent, state: AgentState, *, episodes: int, key: jax.Array) -> dict[str, float]:
     """For each factor, the mean return when its module is replaced by each wrong one, over (some) tasks learnt."""
     judge, means = Judge(agent.env, agent.network, agent.acting, episodes), {}
-    some = state.met[:: -(-len(state.met) // MOST_WRONG) or 1]
+    some = some_of(state.met, SLOW_MOST // 4 if is_slow(agent.env) else MOST_WRONG)
     for number, factor in enumerate(agent.env.graph.factors):
         pairs = [(task, policy) for task in some for policy in agent.wrong_policies(state, task, number)]
         if pairs:

@@ -5,7 +5,7 @@ No MuJoCo here, so that the command line can read it quickly and without the `ro
 
 import itertools
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from modlife.checks import check_fields, check_range
 from modlife.domains.graph import Continuous, Factor, Part, ProblemGraph
@@ -25,6 +25,34 @@ SEEN = (Part("obstacle", (14,)), Part("object", (14,)), Part("goal", (17,)), Par
 
 
 INSTALL = "pip install 'modlife[robot]'"
+
+USUAL: dict[str, Any] = {
+    "ppo": {
+        "length": 500,
+        "epochs": 10,
+        "minibatch": 500,
+        "adam_eps": 1e-5,
+        "discount": 0.995,
+        "gae_lambda": 0.97,
+        "value_weight": 1.0,
+        "entropy_weight": 0.0,
+        "max_grad_norm": None,
+        "clip_value": False,
+        "stop_divergence": 0.075,
+        "timid_start": 0.01,
+        "normalise_advantages": True,
+        "bootstrap_truncated": True,
+    },
+    "search": {"search": "halving"},
+    "offline": {"consolidator": "bounded", "epochs": 10, "td": "none", "acting": "actor"},
+    "compress": {"epochs": 100, "batch": 1200},
+    "episodes": 10,
+}
+"""What agents are told here: the paper's and the released code's numbers, but for what would cost too much.
+
+The released code makes 80 gradient steps with all 8,000 samples (`epochs` 80, `minibatch` 8000), tries every structure,
+and learns offline by `real-bcq`.
+"""
 
 
 class Preset(NamedTuple):

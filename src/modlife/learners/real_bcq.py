@@ -1,0 +1,141 @@
+"""Learning from replay where actions are real numbers: an actor that clones the data, and two critics beside it.
+
+    y = r + discount max over k of [c min Q'ᵢ(s', aₖ) + (1 - c) max Q'ᵢ(s', aₖ)],   a₁ ... a₁₀ ~ π(·|s')
+    L = w₁ Σᵢ (Qᵢ(s, a) - y)² - w₂ log π(a|s)                                mean over a batch and over tasks
+    θ' <- θ' + τ (θ - θ')                                                     Q': target networks, after every step
+
+Batch-constrained Q-learning as the paper has it for robots (Fujimoto et al. 2019, without the perturbation). With AWAC
+(Nair et al. 2020) the critics learn what the actor would get, and log π(a|s) counts by exp of the action's advantage.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from modlife.domains.env import PRNGKey
+from modlife.domains.graph import Continuous
+from modlife.errors import InputError
+from modlife.learners import losses
+from modlife.learners.config import AWACConfig, RealBCQConfig
+from modlife.learners.offline import Learnt, Plain, begin, check_batch, epoch_steps, some_steps
+from modlife.learners.replay_table import Layout, Lesson, Rows
+from modlife.policies.acting import Rule
+from modlife.policies.bank import Bank, Chain
+from modlife.policies.modular import AnyOutput, GaussianOutput
+
+
+@dataclass(frozen=True)
+class RealBCQ(Plain):
+    """A `Consolidator` and its `Objective`: all tasks that share a module, in every step."""
+
+    layout: Layout
+    config: RealBCQConfig
+    discount: float
+
+    def __post_init__(self) -> None:
+        check_batch(self)
+        graph, network, config = self.layout.env.graph, self.layout.network, self.config
+        if not isinstance(graph.actions, Continuous) or network.critic < 2:
+            raise InputError(
+                f"Learning offline so takes critics of real-valued actions, which agents in '{graph.name}' lack: "
+                "choose another way, such as `--offline bcq`."
+            )
+        if Rule(config.acting).needs_q:
+            raise InputError(
+                f"acting = {config.acting}, but the actions of '{graph.name}' are real numbers, which have no value "
+                "each. Give `--offline.acting actor`."
+            )
+
+    @property
+    def follows(self) -> float | None:
+        """As the config says."""
+        return self.config.target_rate
+
+    @property
+    def epoch_steps(self) -> int:
+        """Gradient steps in an epoch."""
+        return epoch_steps(self)
+
+    @property
+    def steps(self) -> int:
+        """Gradient steps in all."""
+        return self.config.epochs * self.epoch_steps
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """The terms of the loss."""
+        return {"td": self.config.td_weight, "likelihood": self.config.likelihood_weight}
+
+    def init(self, own: Chain) -> Learnt:
+        """A learner of these modules."""
+        return begin(self, own)
+
+    def modules(self, state: Learnt) -> Chain:
+        """The modules as they are now."""
+        return state.own
+
+    def run(
+        self, bank: Bank, lessons: Sequence[Lesson], state: Learnt, *, done: int, key: PRNGKey
+    ) -> Iterator[tuple[int, Learnt, Mapping[str, float] | None]]:
+        """Gradient steps, some at a time."""
+        table = self.layout.fill(bank, lessons)
+        for opened in self.layout.with_features(table, lessons):
+            table = opened
+            yield done, state, None
+        while done < self.steps:
+            done, state, means = some_steps(self, state, table, None, number=done, most=self.steps, key=key)
+            yield done, state, means
+
+    def targets(self, own: Chain, rows: Rows, extra: None) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
+        """What Q of the actions taken is drawn to, and how much the actor learns of them."""
+        aim = losses.mixed_target(*self.gained(rows), self.following(own, rows), caution=self.config.caution)
+        return aim, jnp.ones_like(aim)
+
+    def gained(self, rows: Rows) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
+        """Rewards, and what counts of what comes after."""
+        sample = rows.transition
+        ends = sample.terminated if self.config.bootstrap_truncated else sample.ended
+        return sample.reward, jnp.where(ends, 0.0, self.discount)
+
+    def following(self, own: Chain, rows: Rows) -> Float[Array, "critics n B"]:
+        """What target networks say in next states of actions that the actor might take there."""
+        assert rows.target is not None and rows.key is not None
+        reader = rows.after.reader()
+        drawn = real(reader(own)).drawn(self.config.candidates, key=rows.key)
+        return jnp.stack([critic(drawn) for critic in real(reader(rows.target)).critics])
+
+    def terms(self, output: AnyOutput, rows: Rows, targets: tuple[Array, Array]) -> Float[Array, " terms"]:
+        """Squared errors of both Q, and the negative log-likelihood."""
+        (aim, weight), action = targets, rows.transition.action
+        error = output.valued(action) - aim[None]
+        return jnp.stack([(error**2).mean(axis=1).sum(), -(weight * output.distribution.log_prob(action)).mean()])
+
+
+@dataclass(frozen=True)
+class AWAC(RealBCQ):
+    """The same with other targets, and an actor that heeds its critics."""
+
+    config: AWACConfig
+
+    def targets(self, own: Chain, rows: Rows, extra: None) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
+        """What Q of the actions taken is drawn to, and how much the actor learns of them."""
+        assert rows.key is not None
+        aim = losses.mean_target(*self.gained(rows), self.following(own, rows))
+        now, config = real(rows.reader()(own)), self.config
+        drawn = now.drawn(config.candidates, key=rows.key)
+        values = jnp.stack([critic(drawn) for critic in now.critics])
+        taken = now.valued(rows.transition.action)
+        return aim, losses.advantage_weights(taken, values, temperature=config.temperature, most=config.most)
+
+
+def real(output: AnyOutput) -> GaussianOutput:
+    """What a network says where actions are real numbers."""
+    assert isinstance(output, GaussianOutput)
+    return output
+
+
+def acting(config: RealBCQConfig) -> Rule:
+    """How an agent acts whose modules were learnt so: by its actor."""
+    return Rule(config.acting)

@@ -1,0 +1,99 @@
+"""Lives in the robot domain: small ones of every agent that learns there, and one that is killed and goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lives import Lived, described
+from terminal import lenient
+
+from modlife.domains.domain import DOMAINS
+from modlife.errors import InputError
+from modlife.lifelong.agents import AGENTS
+from modlife.runs import checkpoints
+from modlife.runs.config import LifeConfig, build, life_from_options, usual_settings
+from modlife.runs.life import run_life
+
+WORLD = {"preset": "fast", "horizon": 6, "obstacles": ["none"], "objects": ["can", "milk"], "robots": ["IIWA", "Panda"]}
+SMALL: dict[str, Any] = {
+    "ppo": {"envs": 2, "length": 6, "epochs": 2, "minibatch": 6},
+    "offline": {"epochs": 2, "batch": 8, "tasks": 2, "old_rows": 8, "repair": 1},
+    "search": {"episodes": 1},
+    "compress": {"epochs": 2, "batch": 8, "samples": 8},
+    "distill": {"epochs": 2, "batch": 8, "old_rows": 8},
+    "replay_size": 18,
+    "modules": 2,
+}
+
+
+def tiny(agent: str, **options: Any) -> LifeConfig:
+    own = vars(usual_settings(AGENTS[agent], DOMAINS["robot"]))
+    fitting = {name: value for name, value in SMALL.items() if name in own}
+    usual = {"tasks": 3, "steps": 24, "episodes": 2, "world": WORLD, **fitting}
+    return life_from_options(agent, "robot", {**usual, **options})
+
+
+def test_robots_have_settings_of_their_own():
+    settings = usual_settings(AGENTS["comp-search"], DOMAINS["robot"])
+    assert (settings.ppo.discount, settings.ppo.batch, settings.ppo.bootstrap_truncated) == (0.995, 8000, True)
+    assert type(settings.search).__name__ == "HalvingConfig" and settings.offline.td == "none"
+    assert usual_settings(AGENTS["comp-search"], DOMAINS["grid2d"]) == AGENTS["comp-search"].usual_settings()
+    life = life_from_options("comp-search", "robot", {"ppo": {"clip": 0.1}, "offline": "real-bcq"})
+    assert (life.settings.ppo.clip, life.settings.ppo.gae_lambda, life.episodes) == (0.1, 0.97, 10)
+    assert life.settings.offline.candidates == 10
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    path, config = tmp_path_factory.mktemp("robots") / "life", tiny("comp-struct")
+    with pytest.MonkeyPatch.context() as patch, lenient():
+        patch.setattr(checkpoints, "KEEP", 10**6)
+        run_life(config, path, save_every=0)
+    return Lived(path, config)
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_life_has_all_phases(lived: Lived):
+    assert {"online", "offline"} <= lived.phases()
+    kinds = {one["kind"] for one in records(lived.path)}
+    assert {"curve", "structure", "evaluation", "offline", "retention"} <= kinds
+
+
+@pytest.mark.parametrize("phase", ["online", "offline"])
+def test_killed_and_resumed_it_ends_with_the_same_bytes(lived: Lived, tmp_path: Path, phase: str):
+    run = lived.copy(tmp_path / "life", lived.amid(phase))
+    with lenient():
+        run_life(None, run.path, save_every=0)
+    assert (run.path / "metrics.jsonl").read_bytes() == (lived.path / "metrics.jsonl").read_bytes()
+    last, first = max(described(run.path)), max(lived.described())
+    one, other = (path / "checkpoints" / f"{n:08d}" for path, n in ((run.path, last), (lived.path, first)))
+    arrays = {file.name for file in other.iterdir() if file.suffix == ".safetensors"}
+    assert arrays and all((one / name).read_bytes() == (other / name).read_bytes() for name in arrays)
+
+
+@pytest.mark.parametrize(
+    ("agent", "options"),
+    [
+        ("comp-search", {"tasks": 3, "steps": 400, "search": {"episodes": 1}}),
+        ("stl", {"tasks": 1}),
+        ("pc", {"tasks": 2}),
+        ("reset-distill", {"tasks": 2}),
+        ("comp-struct", {"tasks": 2, "offline": {"consolidator": "real-bcq", "epochs": 2, "batch": 8}}),
+    ],
+)
+def test_agents_live_with_robots(agent: str, options: dict[str, Any], tmp_path: Path):
+    with lenient():
+        summary = run_life(tiny(agent, **options), tmp_path / "life")
+    assert len(summary["seen"]["return"]) == options["tasks"]
+
+
+def test_what_cannot_be_learnt_with_robots_is_said_at_once():
+    for agent, offline in (("comp-struct", {"consolidator": "bcq"}), ("comp-struct", {"td": "current"})):
+        with pytest.raises(InputError, match="real numbers"):
+            build(tiny(agent, offline=offline))
+    with pytest.raises(InputError, match="the search alone may take"):
+        tiny("comp-search", steps=24)
