@@ -116,7 +116,7 @@ def main() -> None:
     lives = json.loads(options.into.read_text()) if options.into.exists() else []
     found = {life["life"]: life for life in lives} | {path.name: digest(path) for path in options.runs}
     ordered = sorted(found.values(), key=lambda life: life["life"])
-    options.into.write_text(json.dumps(ordered, indent=1) + "\n")
+    options.into.write_text("[\n" + ",\n".join(map(json.dumps, ordered)) + "\n]\n")  # a line for each life
     print(table(ordered))
 
 
