@@ -45,7 +45,7 @@ SMALL = {
 def small(name: str, **options: Any) -> LifeConfig:
     """The config of a small life with all phases, of an agent or a variant of one."""
     agent, variant = VARIANTS.get(name, (name, {}))
-    settings = AGENTS[agent].usual_settings()
+    settings = AGENTS[agent].plain_settings()
     own = {one.name: SMALL[one.name] for one in fields(settings) if one.name in SMALL}
     length = {"tasks": 3 if agent == "stl" else 4, "steps": 1000 if "search" in own else 500}
     own |= {name: {**own[name], **more} if isinstance(more, dict) else more for name, more in variant.items()}

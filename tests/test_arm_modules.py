@@ -31,6 +31,7 @@ def test_agents_have_as_many_parameters_as_the_paper_says():
     assert bank + path == 165_970  # the shared modules, and a working copy of a path
     assert parameter_count(Modular(GRAPH, (48, 48, 48), 1, ARMS).init(key=KEY)) == 1_040_304
     knowledge = Monolithic.usual(GRAPH, ARMS)
+    assert knowledge == Monolithic.with_q(GRAPH, ARMS)  # also with batch RL
     assert parameter_count(knowledge.init(key=KEY)) == 34_634
     assert parameter_count(TwoColumns(knowledge).init(key=KEY)) == 104_384
 

@@ -164,7 +164,7 @@ def test_single_tasks_of_one_stage_each_get_modules_of_their_own():
 @pytest.mark.parametrize("agent", AGENTS.names)
 def test_configs_survive_json(agent: str):
     world = World(size=10, statics=("lava", "wall"), colour_count=6, actions=7)
-    settings = replace(AGENTS[agent].usual_settings(), ppo=PPOConfig(clip=0.1, normalise_advantages=True))
+    settings = replace(AGENTS[agent].plain_settings(), ppo=PPOConfig(clip=0.1, normalise_advantages=True))
     config = LifeConfig(agent=agent, tasks=8, steps=500_000, world=world, settings=settings)
     data = json.loads(json.dumps(life_json(config)))
     assert data["schema"] == 2 and data["world"]["domain"] == "grid2d"

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from modlife.cli import sweep
 from modlife.cli.train import Options, usual
 from modlife.cli.words import read_options
 from modlife.errors import InputError
+from modlife.lifelong.agents import AGENTS
 from modlife.runs.config import LifeConfig, life_from_options
 from modlife.runs.interrupts import Stopped
 from modlife.runs.many import Failed, Lives, Planned, as_options, live_all
@@ -113,21 +114,31 @@ def test_a_life_is_resumed_to_its_end_by_a_process(lives: Callable[[str], Lived]
     assert isinstance(failed, Failed) and failed.code == 2 and "modlife:" in str(failed)
 
 
+def given_back(config: LifeConfig) -> LifeConfig:
+    """What `modlife train` makes of a config's options."""
+    arguments = [*as_options(config), "--out", "x"]
+    return read_options(Options, usual(arguments), prog="modlife train", arguments=arguments).life
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_config_is_what_its_options_give(name: str):
-    config = small(name)
-    arguments = [*as_options(config), "--out", "x"]
-    read = read_options(Options, usual(arguments), prog="modlife train", arguments=arguments)
-    assert read.life == config
+    assert given_back(small(name)) == small(name)
+
+
+@pytest.mark.parametrize("agent", ["comp-struct", "comp-search", "stl", "pc", "reset-distill", "finetune"])
+def test_options_that_are_usual_elsewhere_are_written_too(agent: str):
+    """With robots other options are usual than in the 2-D world: also those of the 2-D world must be written."""
+    usual_there = life_from_options(agent, "robot", {})
+    plain = replace(usual_there, settings=AGENTS[agent].plain_settings(), episodes=100)
+    for config in (usual_there, plain):
+        assert given_back(config) == config
 
 
 def test_options_of_every_kind_are_written():
     more = {"only": ["wall/red/dynamics-0", "lava/blue/dynamics-1"], "world": {"size": 10}, "panel": 3}
     ppo = {"bootstrap_truncated": True, "learning_rate": 3e-5}
     config = life_from_options("ewc", "grid2d", {**more, "ppo": ppo, "ewc": {"fisher": "released"}})
-    arguments = [*as_options(config), "--out", "x"]
-    read = read_options(Options, usual(arguments), prog="modlife train", arguments=arguments)
-    assert read.life == config
+    assert given_back(config) == config
     assert {one.name for one in fields(config)} >= {"only", "panel"}
 
 
@@ -172,6 +183,7 @@ def test_the_lives_of_the_documentation_can_be_lived(tmp_path: Path):
         ("--agent ewc", "Line 1 begins with '--agent'"),
         ("a/b --agent ewc", "Line 1 begins with 'a/b'"),
         ("a --agent ewc --out x", "Line 1 has --out"),
+        ("a --agent ewc --threads=2", "Line 1 has --threads"),
         ("a --agent ecw", "Did you mean 'ewc'?"),
         ("a 'b", "Line 1 cannot be read: No closing quotation."),
         ("a-{0..1} --seed {0..2}", "Line 1 has different ranges"),

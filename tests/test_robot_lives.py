@@ -38,7 +38,7 @@ def test_robots_have_settings_of_their_own():
     settings = usual_settings(AGENTS["comp-search"], DOMAINS["robot"])
     assert (settings.ppo.discount, settings.ppo.batch, settings.ppo.bootstrap_truncated) == (0.995, 8000, True)
     assert type(settings.search).__name__ == "HalvingConfig" and settings.offline.td == "none"
-    assert usual_settings(AGENTS["comp-search"], DOMAINS["grid2d"]) == AGENTS["comp-search"].usual_settings()
+    assert usual_settings(AGENTS["comp-search"], DOMAINS["grid2d"]) == AGENTS["comp-search"].plain_settings()
     life = life_from_options("comp-search", "robot", {"ppo": {"clip": 0.1}, "offline": "real-bcq"})
     assert (life.settings.ppo.clip, life.settings.ppo.gae_lambda, life.episodes) == (0.1, 0.97, 10)
     assert life.settings.offline.candidates == 10
@@ -82,6 +82,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(lived: Lived, tmp_path: 
         ("stl", {"tasks": 1}),
         ("pc", {"tasks": 2}),
         ("reset-distill", {"tasks": 2}),
+        ("pc-bcq", {"tasks": 2}),
         ("comp-struct", {"tasks": 2, "offline": {"consolidator": "real-bcq", "epochs": 2, "batch": 8}}),
     ],
 )
@@ -95,5 +96,7 @@ def test_what_cannot_be_learnt_with_robots_is_said_at_once():
     for agent, offline in (("comp-struct", {"consolidator": "bcq"}), ("comp-struct", {"td": "current"})):
         with pytest.raises(InputError, match="real numbers"):
             build(tiny(agent, offline=offline))
+    with pytest.raises(InputError, match="CLEAR learns from old tasks by the values of states"):
+        tiny("clear")
     with pytest.raises(InputError, match="the search alone may take"):
         tiny("comp-search", steps=24)

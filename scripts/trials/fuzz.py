@@ -197,7 +197,7 @@ def raised(error: Exception) -> Any:
 def options(rng: random.Random) -> dict[str, Any]:
     """Options for `modlife.config`, some of them strange."""
     agent = rng.choice([*AGENTS.names, *AGENTS.names, "x", ""])
-    settings = to_json(AGENTS[agent].usual_settings()) if agent in AGENTS.names else {}
+    settings = to_json(AGENTS[agent].plain_settings()) if agent in AGENTS.names else {}
     known = {
         "tasks": 2,
         "steps": 500,

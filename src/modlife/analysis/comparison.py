@@ -62,11 +62,12 @@ def parameters(life: FinishedLife) -> int:
     return parameter_count(build(life.config).network.init(key=jax.random.key(0)))
 
 
-def alone_in(lives: Sequence[FinishedLife], steps: int) -> dict[str, float]:
-    """For each task, the mean over single-task lives with so many steps of the area under its learning curve."""
+def alone_in(lives: Sequence[FinishedLife], like: FinishedLife) -> dict[str, float]:
+    """For each task, the mean area under its learning curve over single-task lives of the same world and steps."""
     found: dict[str, list[float]] = {}
     for life in lives:
-        if life.agent == ALONE and life.steps_per_task == steps:
+        same = (life.steps_per_task, life.config.world) == (like.steps_per_task, like.config.world)
+        if life.agent == ALONE and same:
             for task, value in metrics.areas(life.records).items():
                 found.setdefault(task, []).append(value)
     return {task: float(np.mean(values)) for task, values in found.items()}
@@ -76,7 +77,7 @@ def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
     """A line for each agent with its options: means over seeds and their errors; None where nothing is known."""
     lives = read_lives(paths)
     groups = grouped(lives, lambda life: f"{label(life.agent)}, {life.tasks} tasks, {in_steps(life.steps_per_task)}")
-    return [line(group, alone_in(lives, group.lives[0].steps_per_task)) for group in groups]
+    return [line(group, alone_in(lives, group.lives[0])) for group in groups]
 
 
 def line(group: Group, alone: dict[str, float]) -> dict[str, Any]:

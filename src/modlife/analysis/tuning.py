@@ -85,8 +85,9 @@ def in_name(setting: Setting) -> str:
 
 
 def chosen(scores: Sequence[tuple[Setting, Sequence[float]]]) -> Setting | None:
-    """The setting with the highest mean, of equals the first; None before any life has ended."""
-    known = [(setting, float(np.mean(found))) for setting, found in scores if found]
+    """Of settings with as many ended lives as any has, that with the highest mean, of equals the first; or None."""
+    most = max(len(found) for _, found in scores)
+    known = [(setting, float(np.mean(found))) for setting, found in scores if found and len(found) == most]
     return max(known, key=lambda one: one[1])[0] if known else None
 
 

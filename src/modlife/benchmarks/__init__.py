@@ -117,10 +117,10 @@ def bench_life(domain: Domain, *, threads: int | None, seconds: float) -> Iterat
     """A whole small life of comp-search, by phase: 6 tasks of 100,000 steps; compilation included."""
     threads = threads or 1
     start_jax(threads=threads)
-    from modlife.runs.config import LifeConfig
+    from modlife.runs.config import life_from_options
     from modlife.runs.life import run_life
 
-    config = LifeConfig(agent="comp-search", tasks=6, steps=100_000, world=domain.usual_world())
+    config = life_from_options("comp-search", domain.name, {"tasks": 6, "steps": 100_000})
     with tempfile.TemporaryDirectory() as folder:
         summary = run_life(config, Path(folder) / "life", devices=threads)
     what = {"threads": threads, "tasks": 6, "steps": config.steps}

@@ -130,7 +130,7 @@ def learner_of(domain: Domain, network: Modular, config: PPOConfig, devices: int
 
 def online_rate(domain: Domain, agent: str, *, devices: int) -> float:
     """Environment steps per second of the last task's online phase in a short life, without its first update."""
-    settings = AGENTS[agent].usual_settings()
+    settings = usual_settings(AGENTS[agent], domain)
     small = {"replay_size": settings.ppo.batch} if hasattr(settings, "replay_size") else {}
     life = {"tasks": max(domain.usual_world().graph.shape), "episodes": 2, "steps": UPDATES * settings.ppo.batch}
     config = life_from_options(agent, domain.name, {**life, **small})

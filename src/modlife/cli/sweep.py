@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")
 """A range in a line, such as {0..5}: the line stands for one life with each of these numbers."""
+SETTLED = {"--out", "--resume", "--threads", "--save-every"}
+"""Options of `modlife train` that a sweep settles itself."""
 MOST_LIVES = 10_000
 
 
@@ -68,7 +70,7 @@ def planned(text: str, out: Path) -> list["Planned"]:
         for name, *options in expanded(line, number):
             if Path(name).name != name or name.startswith((".", "-")):
                 raise InputError(f"Line {number} begins with '{name}', but it must begin with a name for its life.")
-            if given := {"--out", "--resume", "--threads", "--save-every"}.intersection(options):
+            if given := SETTLED.intersection(word.partition("=")[0] for word in options):
                 raise InputError(f"Line {number} has {min(given)}, which a sweep settles itself: leave it out.")
             arguments = [*options, "--out", str(out / name)]
             read = read_options(train.Options, train.usual(arguments), prog=f"line {number}", arguments=arguments)

@@ -47,9 +47,12 @@ class PPOConfig:
     clip_value: bool = True
     """Let the loss stop rewarding the value, too, for moving further than the clip."""
     stop_divergence: float | None = None
-    """The actor stops learning from the data of an update once the mean of log(old / new) is more; None for never."""
+    """The actor stops learning from the data of an update once the mean of log(old / new) is more; None for never.
+
+    Only where it shares no parameters with the critics, as with robots.
+    """
     timid_start: float = 1.0
-    """Factor on the output layers of known modules where they meet the goal of a new task in no episode."""
+    """Factor on the output layers of known modules that meet a new task's goal in no episode, in a bank."""
     normalise_advantages: bool = False
     """Shift and scale the advantages of each minibatch to mean 0 and deviation 1."""
     bootstrap_truncated: bool = False

@@ -11,6 +11,7 @@ Batch-constrained Q-learning as the paper has it for robots (Fujimoto et al. 201
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -39,8 +40,8 @@ class RealBCQ(Plain):
         graph, network, config = self.layout.env.graph, self.layout.network, self.config
         if not isinstance(graph.actions, Continuous) or network.critic < 2:
             raise InputError(
-                f"Learning offline so takes critics of real-valued actions, which agents in '{graph.name}' lack: "
-                "choose another way, such as `--offline bcq`."
+                f"Learning offline so takes critics of real-valued actions, which this agent lacks in '{graph.name}': "
+                "choose another way, such as `--offline bounded`."
             )
         if Rule(config.acting).needs_q:
             raise InputError(
@@ -90,7 +91,9 @@ class RealBCQ(Plain):
 
     def targets(self, own: Chain, rows: Rows, extra: None) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
         """What Q of the actions taken is drawn to, and how much the actor learns of them."""
-        aim = losses.mixed_target(*self.gained(rows), self.following(own, rows), caution=self.config.caution)
+        assert rows.key is not None
+        following = self.following(own, rows, key=rows.key)
+        aim = losses.mixed_target(*self.gained(rows), following, caution=self.config.caution)
         return aim, jnp.ones_like(aim)
 
     def gained(self, rows: Rows) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
@@ -99,11 +102,11 @@ class RealBCQ(Plain):
         ends = sample.terminated if self.config.bootstrap_truncated else sample.ended
         return sample.reward, jnp.where(ends, 0.0, self.discount)
 
-    def following(self, own: Chain, rows: Rows) -> Float[Array, "critics n B"]:
+    def following(self, own: Chain, rows: Rows, *, key: PRNGKey) -> Float[Array, "critics n B"]:
         """What target networks say in next states of actions that the actor might take there."""
-        assert rows.target is not None and rows.key is not None
+        assert rows.target is not None
         reader = rows.after.reader()
-        drawn = real(reader(own)).drawn(self.config.candidates, key=rows.key)
+        drawn = real(reader(own)).drawn(self.config.candidates, key=key)
         return jnp.stack([critic(drawn) for critic in real(reader(rows.target)).critics])
 
     def terms(self, output: AnyOutput, rows: Rows, targets: tuple[Array, Array]) -> Float[Array, " terms"]:
@@ -122,9 +125,10 @@ class AWAC(RealBCQ):
     def targets(self, own: Chain, rows: Rows, extra: None) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
         """What Q of the actions taken is drawn to, and how much the actor learns of them."""
         assert rows.key is not None
-        aim = losses.mean_target(*self.gained(rows), self.following(own, rows))
+        key_after, key_now = jax.random.split(rows.key)
+        aim = losses.mean_target(*self.gained(rows), self.following(own, rows, key=key_after))
         now, config = real(rows.reader()(own)), self.config
-        drawn = now.drawn(config.candidates, key=rows.key)
+        drawn = now.drawn(config.candidates, key=key_now)
         values = jnp.stack([critic(drawn) for critic in now.critics])
         taken = now.valued(rows.transition.action)
         return aim, losses.advantage_weights(taken, values, temperature=config.temperature, most=config.most)

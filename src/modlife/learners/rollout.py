@@ -13,7 +13,7 @@ from modlife.policies.acting import Rule
 from modlife.policies.modular import AnyOutput, Network
 from modlife.types import Pytree
 
-VALUES = 0x7A1E
+FINAL_VALUES = 0x7A1E
 """Sets the keys of actions by which a state is valued apart from those that are taken."""
 
 ACTOR = Rule("actor")
@@ -113,7 +113,7 @@ def collect(
 
 def worth(output: AnyOutput, key: PRNGKey) -> Float[Array, " E"]:
     """What states are worth, by all critics."""
-    values = output.worth(key=jax.random.fold_in(key, VALUES))
+    values = output.worth(key=jax.random.fold_in(key, FINAL_VALUES))
     return values[0] if len(values) == 1 else values.mean(axis=0)
 
 

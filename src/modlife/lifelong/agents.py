@@ -24,8 +24,8 @@ class AgentEntry:
     curriculum: str = "paper"
     """Its usual one."""
 
-    def usual_settings(self) -> Any:
-        """The settings without any option."""
+    def plain_settings(self) -> Any:
+        """The settings without any option, whatever the domain says."""
         return resolve(self.settings)()
 
 

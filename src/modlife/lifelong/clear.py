@@ -28,7 +28,7 @@ class CLEAR(OneNetwork):
         """Try the task, then learn it while old ones are rehearsed."""
         tried, explore = super().phases(tasks, key=key)
         assert isinstance(explore, Explore)
-        return tried, replace(explore, piece=self.piece, rehearsing=self.rehearsal)
+        return tried, replace(explore, rehearsing=self.rehearsal)
 
     def rehearsal(self, state: AgentState) -> Clear | None:
         """The replay of all old tasks; None before there are any."""

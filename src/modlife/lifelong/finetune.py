@@ -48,7 +48,7 @@ class OneNetwork(OnlineAgent):
             alone = learner.evaluate([task], [policy], key=key_evaluate)
             return after, (Evaluated("online", alone),)
 
-        explore = Explore(self.ppo, self.steps, start, finish, key_learn, self.times)
+        explore = Explore(self.ppo, self.steps, start, finish, key_learn, self.times, self.piece)
         return ZeroShot(task, self, key_zero_shot), explore
 
     def begin(self, state: AgentState, task: Task, *, key: PRNGKey) -> LearnerState:
@@ -65,6 +65,11 @@ class OneNetwork(OnlineAgent):
     def times(self) -> int:
         """Time steps that are kept of the online phase for what comes after it."""
         return 0
+
+    @property
+    def piece(self) -> int | None:
+        """Time steps of a piece, where pieces from all over the phase are kept; None where the last steps are."""
+        return None
 
     @property
     def judge(self) -> Judge:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from modlife.checks import check_between, check_fields
-from modlife.domains.graph import ProblemGraph
+from modlife.domains.graph import Discrete, ProblemGraph
 from modlife.errors import InputError
 from modlife.learners.config import BCQConfig, ClearConfig, CompressConfig, DistillConfig, EWCConfig, PPOConfig
 from modlife.registry import Table
@@ -268,7 +268,12 @@ class Rehearsed(Online):
         return kept, kept * (tasks - 1), 3 * kept * tasks
 
     def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
-        """Replay holds at least one piece, and needs not tell what time limits cut off."""
+        """States have values, replay holds at least one piece, and needs not tell what time limits cut off."""
+        if not isinstance(graph.actions, Discrete):
+            raise InputError(
+                f"CLEAR learns from old tasks by the values of states, but critics in '{graph.name}' take an action "
+                "of real numbers. Choose another agent, such as pc or reset-distill."
+            )
         if self.ppo.bootstrap_truncated:
             raise InputError(
                 "bootstrap_truncated = True, but what CLEAR rehearses ends with an episode, whatever ended it. Leave "

@@ -48,11 +48,6 @@ class Output(eqx.Module):
         """How the actor acts."""
         return Categorical(log_softmax(self.logits))
 
-    @property
-    def said(self) -> Float[Array, "n B"]:
-        """All that there is to clone: log-probabilities, then values."""
-        return jnp.concatenate([log_softmax(self.logits), self.values])
-
     def worth(self, *, key: PRNGKey) -> Float[Array, "1 B"]:
         """V by each critic, of which there is one."""
         return self.value[None]
@@ -288,8 +283,8 @@ class Monolithic:
 
     @staticmethod
     def with_q(graph: ProblemGraph, modules: Modules) -> "Monolithic":
-        """The same with the value of each action."""
-        return Monolithic(graph, graph.actions.size, modules, max(16, sum(graph.shape)))
+        """The same with what actions are worth."""
+        return Monolithic(graph, q_critic(graph), modules, max(16, sum(graph.shape)))
 
     @property
     def chain(self) -> Modular:

@@ -39,7 +39,7 @@ class LifeConfig:
     seed: int = 0
     """Everything random follows from it."""
     episodes: int = 100
-    """Episodes per task in the evaluation after each stage; ten times as many at the end."""
+    """Episodes per task in the evaluation after each stage; ten times as many at the end (robots: three times)."""
     panel: int | None = None
     """Tasks in the evaluation after each stage, at most: the first ones met, others in turn, and the newest; or all."""
     grown: tyro.conf.Suppress[tyro.conf.Fixed[tuple[int, ...]]] = ()
@@ -145,6 +145,18 @@ def usual_options(domain: Domain) -> dict[str, Any]:
     """What differs in a domain of a life's own options."""
     usual, own = resolve(domain.usual) or {}, {one.name for one in dataclasses.fields(LifeConfig)}
     return {name: value for name, value in usual.items() if name in own}
+
+
+def usual_life(agent: str, world: Any, named: Mapping[str, str]) -> LifeConfig:
+    """The life of an agent in a world without options, but for entries of tables by name (`offline`, `search`)."""
+    settings = usual_settings(AGENTS[agent], DOMAINS.of(world))
+    tables = {one.name: one.metadata[TABLE] for one in dataclasses.fields(settings) if TABLE in one.metadata}
+    for option, name in named.items():
+        if option not in tables:
+            raise InputError(f"The agent '{agent}' has no --{option}: leave it out, or choose another agent.")
+        if tables[option].of(getattr(settings, option)).name != name:
+            settings = dataclasses.replace(settings, **{option: resolve(tables[option][name].config)()})
+    return LifeConfig(agent=agent, world=world, settings=settings, **usual_options(DOMAINS.of(world)))
 
 
 def life_json(config: LifeConfig) -> dict[str, Any]:

@@ -11,14 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from modlife.errors import InputError
-from modlife.registry import resolve
 from modlife.runs.codec import TABLE, flat, to_json
-from modlife.runs.config import LifeConfig
+from modlife.runs.config import LifeConfig, usual_life
 from modlife.runs.interrupts import Interrupts, Stopped
 from modlife.runs.store import MANIFEST, RunDirectory
 
@@ -158,17 +157,13 @@ def live_all(lives: Sequence[Planned], *, at_once: int, tell: Callable[[str], No
 
 def as_options(config: LifeConfig) -> list[str]:
     """The command line that gives a config."""
-    chosen = ["--domain", config.domain.name, "--agent", config.agent]
-    usual: Any = config.entry.usual_settings()
-    for one in fields(usual):
-        if TABLE in one.metadata:
-            entry = one.metadata[TABLE].of(getattr(config.settings, one.name))
-            usual = replace(usual, **{one.name: resolve(entry.config)()})
-            chosen += [f"--{one.name}", entry.name]
-    plain = LifeConfig(agent=config.agent, world=config.domain.usual_world(), settings=usual)
-    before, now = (flat(to_json(one)) for one in (plain, config))
+    tables = {one.name: one.metadata[TABLE] for one in fields(config.settings) if TABLE in one.metadata}
+    named = {name: table.of(getattr(config.settings, name)).name for name, table in tables.items()}
+    chosen = {"domain": config.domain.name, "agent": config.agent, **named}
+    usual = usual_life(config.agent, config.domain.usual_world(), named)
+    before, now = (flat(to_json(one)) for one in (usual, config))
     changed = {name: value for name, value in now.items() if value != before[name]}
-    return chosen + [word for name, value in changed.items() for word in as_words(name, value)]
+    return [word for name, value in {**chosen, **changed}.items() for word in as_words(name, value)]
 
 
 def as_words(name: str, value: Any) -> list[str]:
