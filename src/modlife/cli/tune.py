@@ -16,9 +16,8 @@ from modlife.errors import plain
 class Options:
     """Search for hyper-parameters as the paper did: one life per setting and seed, each in a process of its own.
 
-    A setting's score is the mean return over the tasks of a life at its end; chosen is the highest mean over seeds, of those whose lives
-    have all ended. The
-    same command goes on where it was interrupted.
+    A setting's score is the mean return over the tasks of a life at its end; chosen is the highest mean over seeds,
+    among settings of which as many lives have ended. The same command goes on where it was interrupted.
     """
 
     study: tyro.conf.Positional[str]

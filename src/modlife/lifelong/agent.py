@@ -31,8 +31,8 @@ class Facts:
     """The structure of each task met, and of the one in hand once it has one; where the agent has such."""
     spent: int = 0
     """Environment steps of the task in hand that were taken before its online phase."""
-    solved: float | None = None
-    """Share of episodes of the task in hand that met its goal before it was learnt; None where nobody tried."""
+    solved: bool | None = None
+    """Whether an episode of the task in hand met its goal before it was learnt; None where nobody tried."""
     phase: str = ""
     """The phase that the agent is in; empty between tasks."""
     done: int = 0

@@ -181,7 +181,7 @@ class ChooseStructure:
         state = state.noting(
             structures=(*state.structures, chosen.structure),
             spent=chosen.steps,
-            solved=float(zero_shot.success.mean()),
+            solved=bool(zero_shot.success.any()),
         )
         return state, (chosen, Evaluated("zero-shot", zero_shot))
 
