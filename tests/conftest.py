@@ -3,6 +3,7 @@
 Tests compile much and compute little: they, and the processes that they start, do without most optimisations.
 """
 
+import gc
 import os
 import tempfile
 import warnings
@@ -29,6 +30,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 FIRST = ("test_golden.py", "test_kill.py", "test_drill.py")
+MOST_MAPS = 20_000
+"""Pieces of memory, of the 65,530 that Linux lets a process have: every program takes some thirty."""
 LAST = ("front_door", "store", "faults", "hostile", "compositional", "life")
 
 
@@ -37,6 +40,16 @@ def optax_promotes() -> Iterator[None]:
     """Optax mixes types (0.9 ** count), so tests that run an optimiser allow it."""
     with jax.numpy_dtype_promotion("standard"):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_programs() -> Iterator[None]:
+    """Programs are forgotten, between files of tests, before there are so many that XLA gets no memory for the next."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

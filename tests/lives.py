@@ -6,6 +6,7 @@ Every checkpoint is kept, so a test can begin at any moment of a life.
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
@@ -24,10 +25,18 @@ from modlife.runs.life import run_life
 from modlife.runs.restore import Found, newest, tree_of
 from modlife.runs.store import RunDirectory, RunWriter
 
+PLUGINS = str(Path(__file__).parent / "plugins")
+"""Packages that are installed for tests, and for the processes that they start: the domain `hall`."""
+if PLUGINS not in sys.path:
+    sys.path.append(PLUGINS)
+    os.environ["PYTHONPATH"] = os.pathsep.join([PLUGINS, os.environ.get("PYTHONPATH", "")])
+
 BOUNDED = {"consolidator": "bounded", "tasks": 3, "old_rows": 64, "repair": 1, "drift": 1e-9}
 VARIANTS = {"bounded": ("comp-search", {"offline": BOUNDED, "search": {"search": "halving"}, "steps": 2000})}
 """Other choices of an agent that are as good as another agent; here every old task needs repair."""
 NAMES = (*AGENTS.names, *VARIANTS)
+IN_THE_HALL = ("ewc", "pc", "pc-bcq", "clear", "clear-modular", "reset-distill", "bounded")
+"""They live in a domain whose programs are compiled in no time; all others in the 2-D world."""
 SMALL = {
     "ppo": {"envs": 4, "length": 32, "minibatch": 64},
     "offline": {"epochs": 3, "batch": 64, "target_period": 3},
@@ -42,14 +51,15 @@ SMALL = {
 """Settings of a small life; each agent takes those that it has."""
 
 
-def small(name: str, **options: Any) -> LifeConfig:
-    """The config of a small life with all phases, of an agent or a variant of one."""
+def small(name: str, *, domain: str | None = None, **options: Any) -> LifeConfig:
+    """The config of a small life with all phases, of an agent or a variant of one; where it lives, if nobody says."""
     agent, variant = VARIANTS.get(name, (name, {}))
     settings = AGENTS[agent].plain_settings()
     own = {one.name: SMALL[one.name] for one in fields(settings) if one.name in SMALL}
     length = {"tasks": 3 if agent == "stl" else 4, "steps": 1000 if "search" in own else 500}
     own |= {name: {**own[name], **more} if isinstance(more, dict) else more for name, more in variant.items()}
-    return life_from_options(agent, "grid2d", {"episodes": 4, **length, **own, **options})
+    domain = domain or ("hall" if name in IN_THE_HALL else "grid2d")
+    return life_from_options(agent, domain, {"episodes": 4, **length, **own, **options})
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The 2-D world's independent judge: the same task on Farama's minigrid, driven side by side with ours."""
 
 from collections import Counter
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -93,20 +94,22 @@ def drive_oracle(oracle: FaramaGrid2D | CountingOracle, first: np.ndarray, actio
     return steps
 
 
-def drive_ours(env: Grid2D, states: State, actions: np.ndarray) -> Episodes:
-    """All episodes at once, from these states, without restarts."""
+@partial(jax.jit, static_argnums=0)
+def run(env: Grid2D, states: State, actions):
+    """Images and outcomes of all steps."""
 
     def body(states: State, action):
         states, outcome = jax.vmap(env.step)(states, action)
         return states, (images(env, states), outcome)
 
-    @jax.jit
-    def run(states: State, actions):
-        first = images(env, states)
-        _, (later, outcome) = jax.lax.scan(body, states, actions.T)
-        return jnp.concatenate([first[None], later]), outcome
+    first = images(env, states)
+    _, (later, outcome) = jax.lax.scan(body, states, actions.T)
+    return jnp.concatenate([first[None], later]), outcome
 
-    image, outcome = run(states, jnp.asarray(actions, jnp.int32))
+
+def drive_ours(env: Grid2D, states: State, actions: np.ndarray) -> Episodes:
+    """All episodes at once, from these states, without restarts."""
+    image, outcome = run(env, states, jnp.asarray(actions, jnp.int32))
     image, outcome = jax.tree.map(lambda leaf: np.swapaxes(np.asarray(leaf), 0, 1), (image, outcome))
     return Episodes(image, outcome.reward, outcome.terminated, outcome.truncated)
 

@@ -2,9 +2,11 @@
 
 import contextlib
 import io
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import jax
 
@@ -27,6 +29,7 @@ def command(*arguments: str, cwd: Path | None = None) -> End:
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         contextlib.chdir(cwd or Path.cwd()),
+        patch.object(sys, "argv", ["modlife", *arguments]),  # run directories tell the command
         lenient(),
     ):
         try:

@@ -23,6 +23,7 @@ Known mistakes of other implementations are tried here by number, `test_pitfall_
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -34,17 +35,19 @@ from jaxtyping import Array, Float, Int
 from lives import NAMES, small
 from probes import Probe, SeenReward, TwoHeads
 from scipy import stats
+from scipy.special import log_softmax
+from transitions import random_transitions
 
 from modlife.domains import env
 from modlife.domains.curricula import lifelong
 from modlife.domains.env import Outcome, PRNGKey
 from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
-from modlife.domains.grid2d.environment import Grid2D
+from modlife.domains.grid2d.environment import Grid2D, Observation
 from modlife.domains.grid2d.world import World
 from modlife.learners import fisher as information
 from modlife.learners import losses
 from modlife.learners.asking import numbers, said
-from modlife.learners.clear import Clear
+from modlife.learners.clear import Clear, Piece
 from modlife.learners.config import (
     BCQConfig,
     BoundedConfig,
@@ -83,6 +86,18 @@ from modlife.types import Task
 pytestmark = pytest.mark.usefixtures("optax_promotes")
 
 KEY = jax.random.key(0)
+
+
+@partial(jax.jit, static_argnums=0)
+def output_of(network: Any, params: Any, structure: Any, parts: Any) -> Any:
+    """What a policy says of a batch, as one program."""
+    return network(network.pick(params, structure), parts)
+
+
+@partial(jax.jit, static_argnums=0)
+def seen_of(world: Any, rows: Any) -> Any:
+    """The parts of packed observations, as one program."""
+    return world.parts(Packing.of(world).unpack(rows).observation)
 
 
 # Information
@@ -184,10 +199,11 @@ def test_pitfall_08_what_only_the_critic_uses_has_no_information():
     grid = Grid2D(World())
     network = Monolithic(grid.graph, 1, ConvModules(), 16)
     params, task = network.init(key=KEY), jnp.array([1, 2, 3])
-    ppo = PPO(grid, network, PPOConfig(envs=4, length=8, minibatch=32))
-    _, happened, _ = ppo.update(ppo.init(params, task[None], task[None], key=KEY), key=KEY)
-    rows = np.asarray(Packing.of(grid).pack(jax.tree.map(lambda leaf: leaf[0], happened.transitions)))
-    *early, last = fisher(grid, network, params, task, Replay(np.concatenate([rows, rows[:1]]), len(rows)))
+    steps = random_transitions((9, 4), seed=0)
+    seen = Observation(steps.observation.cells % 10, steps.observation.direction % 4)
+    rows = np.asarray(Packing.of(grid).pack(replace(steps, observation=seen)))
+    *early, last = fisher(grid, network, params, task, Replay(rows, len(rows) - 1))
+    early, last = jax.tree.map(np.asarray, (early, last))
     assert all(not leaf.any() for leaf in jax.tree.leaves(last.critic))
     assert all((leaf >= 0).all() and leaf.any() for leaf in jax.tree.leaves([*early, last.actor]))
 
@@ -269,6 +285,7 @@ class Signs:
 
 SIGNS = Signs()
 PLAIN, TURNED = Task(("plain", "same")), Task(("turned", "same"))
+EPISODES = 64
 SMALL = PPOConfig(envs=8, length=16, minibatch=64, learning_rate=3e-3, discount=0.5)
 NETWORK = Monolithic(SIGNS.graph, 1, DenseModules(16), 16)
 ONLINE: dict[str, Any] = {
@@ -276,18 +293,19 @@ ONLINE: dict[str, Any] = {
     "network": NETWORK,
     "ppo": PPO(SIGNS, NETWORK, SMALL),
     "steps": 4096,
-    "episodes": 64,
+    "episodes": EPISODES,
 }
 
 
 def lived(agent: Any, *tasks: Task) -> list[Moment]:
     """The end of each stage of a life with these tasks."""
-    moments = live(agent, lifelong("probes", tasks), episodes=64, key=KEY)
+    moments = live(agent, lifelong("probes", tasks), episodes=EPISODES, key=KEY)
     return [moment for moment in moments if moment.ended]
 
 
 def score(agent: Any, state: AgentState, task: Task) -> float:
-    return float(evaluate_agent(agent, state, [task], episodes=512, key=KEY).returns.mean())
+    """With as many episodes as lives have here, so that their program is used again."""
+    return float(evaluate_agent(agent, state, [task], episodes=EPISODES, key=KEY).returns.mean())
 
 
 def test_fine_tuning_learns_the_new_task_and_forgets_the_old_one():
@@ -359,7 +377,7 @@ def test_pitfall_05_information_is_of_the_task_that_was_learnt_at_its_end(monkey
 @pytest.mark.parametrize("name", ["finetune", "ewc", "pc", "pc-bcq", "clear", "reset-distill", "clear-modular"])
 def test_pitfall_09_and_14_agents_can_tell_tasks_with_the_same_states_apart(name: str):
     """By a descriptor with a 1 for each component; or by modules."""
-    agent = build(small(name))
+    agent = build(small(name, domain="grid2d"))
     params, tasks = agent.network.init(key=KEY), ([0, 1, 2], [3, 1, 2])
     one, other = (jax.tree.leaves(agent.network.pick(params, jnp.array(task))) for task in tasks)
     assert not all(map(np.array_equal, one, other))
@@ -384,7 +402,8 @@ def test_pitfall_13_replay_holds_the_transitions_of_its_own_task():
 
 def test_pitfall_15_seeds_reach_environments():
     grid, task = Grid2D(World()), jnp.array([0, 1, 2])
-    seen = [np.asarray(grid.observe(grid.reset(task, key=jax.random.key(seed)))) for seed in (0, 0, 1, 2, 3)]
+    first = jax.jit(lambda key: grid.observe(grid.reset(task, key=key)))
+    seen = [np.asarray(first(jax.random.key(seed))) for seed in (0, 0, 1, 2, 3)]
     assert np.array_equal(seen[0], seen[1])
     assert len({one.tobytes() for one in seen}) >= 3
 
@@ -414,11 +433,16 @@ def samples_of(task: int, *, times: int = ROWS // 4) -> Replay:
     return replace(replay, taught=said(SIGNS, NETWORK, teacher, replay, what=numbers))
 
 
+@partial(jax.jit, static_argnums=0)
+def far_of(distiller: Distiller, params: Any, samples: Any) -> Any:
+    """Divergences of all samples, as one program."""
+    return divergences(distiller, params, samples.at(jnp.arange(samples.rows.shape[0])))
+
+
 def test_what_a_policy_said_is_its_log_probabilities():
     replay, policy = samples_of(0), NETWORK.pick(NETWORK.init(key=jax.random.key(100)), (0, 0))
     rows = jnp.asarray(replay.rows[:-1].reshape(ROWS, -1))
-    output = NETWORK(policy, SIGNS.parts(Packing.of(SIGNS).unpack(rows).observation))
-    assert isinstance(output, Output)
+    output = jax.jit(NETWORK.__call__)(policy, seen_of(SIGNS, rows))
     np.testing.assert_allclose(replay.taught.reshape(ROWS, 2).T, jax.nn.log_softmax(output.logits, axis=0), atol=2e-3)
 
 
@@ -426,11 +450,9 @@ def test_pitfall_10_divergences_are_means_of_what_numpy_says_of_each_samples_own
     params, tasks = NETWORK.init(key=KEY), [(0, 1), (1, 1)]
     one, other = (of_replay(task, samples_of(n, times=2)) for n, task in enumerate(tasks))
     both = jax.tree.map(lambda *parts: jnp.concatenate(parts), one, other)
-    found = divergences(DISTILLER, params, both.at(jnp.arange(16)))
+    found = far_of(DISTILLER, params, both)
     for place, (task, sample) in enumerate(zip(tasks, (one, other), strict=True)):
-        parts = SIGNS.parts(Packing.of(SIGNS).unpack(sample.rows).observation)
-        output = NETWORK(NETWORK.pick(params, task), parts)
-        assert isinstance(output, Output)
+        output = output_of(NETWORK, params, jnp.array(task), seen_of(SIGNS, sample.rows))
         log_p, log_q = np.asarray(sample.said, np.float32), np.asarray(jax.nn.log_softmax(output.logits, axis=0)).T
         expected = (np.exp(log_p) * (log_p - log_q)).sum(axis=1)
         np.testing.assert_allclose(found[8 * place : 8 * place + 8], expected, rtol=1e-4, atol=1e-6)
@@ -445,9 +467,8 @@ def test_old_tasks_are_drawn_evenly_and_room_that_is_not_filled_is_never_read():
     told = [means for _, _, means in still.run(structures, replays, student, done=0, key=KEY) if means]
     new, old = (np.mean([means[name] for means in told]) for name in ("new", "old"))
     far = [
-        float(divergences(still, student.params, some.at(jnp.arange(count))).mean())
-        for structure, replay, count in zip(structures, replays, [48, 48, 48, ROWS], strict=True)
-        for some in [of_replay(structure, replay)]
+        float(far_of(still, student.params, of_replay(structure, replay)).mean())
+        for structure, replay in zip(structures, replays, strict=True)
     ]
     assert new == pytest.approx(far[-1], rel=1e-3)
     assert old == pytest.approx(np.mean(far[:-1]), rel=0.02)  # 38,400 draws: 0.02 is more than four standard errors
@@ -557,14 +578,31 @@ def clear_of(tasks: int, *, apart: bool = False, **options: Any) -> Clear:
     return Clear.of(ClearConfig(unroll=5, **options), structures, memory, apart=apart)
 
 
+def drawn_by(clear: Clear, ppo: PPO, number: int, *, count: int) -> Piece:
+    """What is rehearsed in a gradient step, by one program."""
+
+    @jax.jit
+    def parts(number: Array) -> tuple[Any, ...]:
+        piece = clear.draw(ppo, number, count, key=KEY)
+        return piece.steps, piece.said, piece.structures
+
+    return Piece(*parts(jnp.int32(number)))
+
+
+def rewards_of(clear: Clear) -> np.ndarray:
+    """The rewards of three tasks' replay."""
+    steps = jax.jit(Packing.of(SIGNS).unpack)(clear.rows.reshape(-1, clear.rows.shape[-1]))
+    return np.asarray(steps.reward).reshape(-1, TIMES + 1, ENVS)[:3]
+
+
 def test_pieces_are_even_over_old_tasks_and_over_their_replay():
     """Tasks come in turn; places by chance: chi-square tests that raise a false alarm once in a million."""
     clear, ppo = clear_of(3), PPO(SIGNS, NETWORK, SMALL)
-    drawn = jax.vmap(lambda number: clear.draw(ppo, number, 7, key=KEY).steps.reward[0])(jnp.arange(300))
+    draw = jax.jit(jax.vmap(lambda number: clear.draw(ppo, number, 7, key=KEY).steps.reward[0]))
+    drawn = draw(jnp.arange(300))
     tasks = np.floor(np.asarray(drawn)).astype(int).reshape(-1)
     assert (np.bincount(tasks) == 700).all()
-    known = np.asarray(Packing.of(SIGNS).unpack(clear.rows.reshape(-1, clear.rows.shape[-1])).reward)
-    known = known.reshape(-1, TIMES + 1, ENVS)[:3]
+    known = rewards_of(clear)
     counts = np.array([[(np.asarray(drawn) == x).sum() for x in task[:16].reshape(-1)] for task in known])
     assert counts.sum() == 2100  # every piece begins where it has five steps, and one more, before it
     assert stats.chisquare(counts.sum(axis=0)).pvalue > 1e-6
@@ -572,9 +610,8 @@ def test_pieces_are_even_over_old_tasks_and_over_their_replay():
 
 def test_pieces_of_a_reservoir_begin_where_one_was_kept():
     clear, ppo = clear_of(3, keep="reservoir"), PPO(SIGNS, NETWORK, SMALL)
-    drawn = np.asarray(clear.draw(ppo, jnp.int32(0), 300, key=KEY).steps.reward[0])
-    known = np.asarray(Packing.of(SIGNS).unpack(clear.rows.reshape(-1, clear.rows.shape[-1])).reward)
-    known = known.reshape(-1, TIMES + 1, ENVS)[:3]
+    drawn = np.asarray(drawn_by(clear, ppo, 0, count=300).steps.reward[0])
+    known = rewards_of(clear)
     assert set(drawn.tolist()) == set(known[:, [0, 6, 12]].reshape(-1).tolist())  # three whole pieces of five and one
 
 
@@ -590,16 +627,18 @@ def test_pitfall_12_the_loss_of_rehearsal_is_that_of_a_plain_version(network: An
         PPO(SIGNS, network, SMALL),
         network.init(key=KEY),
     )
-    piece = clear.draw(ppo, jnp.int32(1), 4, key=KEY)
+    piece = drawn_by(clear, ppo, 1, count=4)
+    taken = jax.tree.map(np.asarray, piece.steps)
     total = np.zeros(5)
     for unroll in range(4):
-        steps = jax.tree.map(lambda leaf, n=unroll: leaf[:, n], piece.steps)
-        output = network(network.pick(params, piece.structures[unroll]), SIGNS.parts(steps.observation))
-        assert isinstance(output, Output)
-        log_probs, values = np.asarray(jax.nn.log_softmax(output.logits, axis=0)).T, np.asarray(output.value)
+        steps = jax.tree.map(lambda leaf, n=unroll: leaf[:, n], taken)
+        seen = {"number": steps.observation[None]}
+        output = jax.tree.map(np.asarray, output_of(network, params, np.asarray(piece.structures)[unroll], seen))
+        log_probs, values = log_softmax(output.logits, axis=0).T, output.values.max(axis=0)
         said, action = np.asarray(piece.said[:, unroll]), np.asarray(steps.action[:-1])[:, None]
         log_prob, then = (np.take_along_axis(table, action, 1)[:, 0] for table in (log_probs[:-1], said[:, :2]))
-        discount = np.where(steps.ended[:-1], 0, SMALL.discount)
+        ended = (steps.terminated | steps.truncated)[:-1]
+        discount = np.where(ended, 0, SMALL.discount)
         reward = np.asarray(steps.reward[:-1])
         target, advantage = plain_vtrace(log_prob - then, reward, discount, values[:-1], values[1:])
         chances = np.exp(log_probs[:-1])
@@ -612,7 +651,8 @@ def test_pitfall_12_the_loss_of_rehearsal_is_that_of_a_plain_version(network: An
             ((values[:-1] - said[:, 2]) ** 2).mean() / 4,
         ]
     expected = total @ [1, SMALL.value_weight, -SMALL.entropy_weight, 0.01, 0.005]
-    assert float(clear.loss(ppo, params, piece)) == pytest.approx(expected, rel=1e-3)
+    loss = jax.jit(lambda params: clear.loss(ppo, params, piece))
+    assert float(loss(params)) == pytest.approx(expected, rel=1e-3)
 
 
 def rehearsing(**options: Any) -> CLEAR:
@@ -687,26 +727,30 @@ def without_laterals(column: Any) -> Any:
     return jax.tree.map(plain, column, is_leaf=is_layer)
 
 
+@jax.jit
+def log_and_value(output: Output) -> tuple[Array, Array]:
+    return output.distribution.numbers, output.value
+
+
 def test_without_laterals_the_active_column_is_a_network_of_its_own():
     grid, key = Grid2D(World()), jax.random.key(3)
     network = Monolithic(grid.graph, 1, ConvModules(), 16)
     columns, task = TwoColumns(network).init(key=KEY), jnp.array([2, 0, 1])
-    states = jax.vmap(lambda key: grid.reset(task, key=key))(jax.random.split(key, 8))
-    parts = grid.parts(jax.vmap(grid.observe)(states))
-    closed = jax.tree.map(lambda leaf: 0 * leaf if leaf.ndim == 1 else leaf, columns.active)  # gates, and biases
+    seen = jax.jit(lambda key: grid.parts(jax.vmap(lambda one: grid.observe(grid.reset(task, key=one)))(key)))
+    parts = seen(jax.random.split(key, 8))
+    closed = jax.tree.map(lambda leaf: np.zeros_like(leaf) if leaf.ndim == 1 else leaf, columns.active)  # and biases
     other = Columns(closed, network.init(key=jax.random.key(7)))
     for both in (Columns(closed, columns.frozen), other):
-        found = TwoColumns(network)(TwoColumns(network).pick(both, task), parts)
-        expected = network(network.pick(without_laterals(closed), task), parts)
-        np.testing.assert_allclose(found.distribution.numbers, expected.distribution.numbers, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(found.worth(key=KEY), expected.worth(key=KEY), rtol=1e-4, atol=1e-5)
+        found = output_of(TwoColumns(network), both, task, parts)
+        expected = output_of(network, without_laterals(closed), task, parts)
+        for one, two in zip(log_and_value(found), log_and_value(expected), strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
 
 
 def test_pitfall_10_lateral_connections_by_hand():
     """The actor's output layer takes from the frozen column's hidden layer; its own hidden layer is a first one."""
     columns, task, x = TwoColumns(NETWORK).init(key=KEY), jnp.array([1, 0]), jnp.array([[0.7, -1.0]])
-    output = TwoColumns(NETWORK)(TwoColumns(NETWORK).pick(columns, task), {"number": x})
-    assert isinstance(output, Output)
+    output = output_of(TwoColumns(NETWORK), columns, task, {"number": x})
     hot, hidden = jnp.broadcast_to(NETWORK.described(task)[:, None], (16, 2)), []
     for early, last in (without_laterals(columns.active), columns.frozen):
         joined = jnp.concatenate([x, jnp.tanh(early.layer(x)), hot])
@@ -758,7 +802,7 @@ def test_pitfall_11_tasks_seen_are_evaluated_by_the_base_and_the_active_column_i
     """A base that never learns, since there are no epochs: the active column is good, the agent is not."""
     ppo = PPO(SIGNS, TwoColumns(NETWORK), SMALL)
     agent = ProgressCompress(**{**ONLINE, "ppo": ppo}, replay_size=1024, config=CompressConfig(epochs=0, samples=256))
-    moments = live(agent, lifelong("probes", (PLAIN,)), episodes=64, key=KEY)
+    moments = live(agent, lifelong("probes", (PLAIN,)), episodes=EPISODES, key=KEY)
     found = {one.when: one for moment in moments for one in moment.reports if isinstance(one, Evaluated)}
     returns = {when: float(one.evaluation.returns.mean()) for when, one in found.items()}
     assert returns["online"] > 0.9 > 0.7 > returns["seen"]

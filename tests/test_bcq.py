@@ -1,12 +1,16 @@
 """Batch-constrained Q-learning: targets by hand, gradients against a plain version, data seen once per epoch."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from transitions import random_transitions
+from hall.domain import Hall, HallEnv, small_modules
+from jaxtyping import Array
+from transitions import random_transitions, steps_in_the_hall
 
 from modlife.domains.grid2d.environment import Grid2D
 from modlife.domains.grid2d.world import World
@@ -22,44 +26,60 @@ from modlife.policies.bank import Bank
 from modlife.policies.conv_modules import ConvModules
 from modlife.policies.modular import Modular, Output, patterns
 
-GRID = Grid2D(World())
-NETWORK = Modular(GRID.graph, (3, 3, 3), 6, ConvModules())
+HALL, GRID = HallEnv(Hall()), Grid2D(World())
+NETWORK = Modular.with_q(HALL.graph, (3, 3, 3), small_modules())
 STRUCTURES = [(0, 0, 0), (1, 1, 1), (0, 2, 1), (2, 0, 0), (2, 1, 0), (0, 1, 2), (0, 1, 0)]
 """The last is the current task; they stand for the seven patterns."""
 PATTERNS = [tuple(a == b for a, b in zip(one, STRUCTURES[-1], strict=True)) for one in STRUCTURES]
 TIMES, ENVS = 24, 4
 
 
-def replay(seed: int, times: int = TIMES) -> Replay:
-    transitions = random_transitions((times + 1, ENVS), seed)
-    cells = transitions.observation.cells % 10
-    observation = replace(transitions.observation, cells=cells, direction=transitions.observation.direction % 4)
-    rewards = jnp.asarray(np.random.default_rng(seed).normal(size=(times + 1, ENVS)), jnp.float32)
-    rows = Packing.of(GRID).pack(replace(transitions, observation=observation, reward=rewards))
-    return Replay(np.asarray(rows), times)
+def replay(seed: int, times: int = TIMES, env: Any = HALL) -> Replay:
+    transitions = steps_in_the_hall((times + 1, ENVS), seed)
+    if env is GRID:
+        seen = random_transitions((times + 1, ENVS), seed).observation
+        seen = replace(seen, cells=seen.cells % 10, direction=seen.direction % 4)
+        transitions = replace(transitions, observation=seen)
+    return Replay(np.asarray(Packing.of(env).pack(transitions)), times)
 
 
-REPLAYS = [replay(n, TIMES if n % 2 else TIMES // 2) for n in range(len(STRUCTURES))]
-LESSONS = [Lesson(*one) for one in zip(STRUCTURES, PATTERNS, REPLAYS, strict=True)]
+@dataclass(frozen=True)
+class Scene:
+    """Where it is learnt, by what."""
+
+    env: Any
+    network: Modular
+
+    @cached_property
+    def replays(self) -> list[Replay]:
+        return [replay(n, TIMES if n % 2 else TIMES // 2, self.env) for n in range(len(STRUCTURES))]
+
+    @property
+    def lessons(self) -> list[Lesson]:
+        return [Lesson(*one) for one in zip(STRUCTURES, PATTERNS, self.replays, strict=True)]
+
+    def learner(self, **changes: object) -> BCQ:
+        layout = Layout(self.env, self.network, room=10, times=TIMES, envs=ENVS)
+        return BCQ(layout, replace(BCQConfig(batch=16), **changes), discount=0.9)
+
+    def prepared(self, bcq: BCQ, bank: Bank, target: tuple) -> offline.Data:
+        table = bcq.layout.fill(bank, self.lessons)
+        *_, table = bcq.layout.with_features(table, self.lessons)
+        values = jnp.zeros((10, *bcq.layout.extent, self.network.critic))
+        for task in range(len(self.lessons)):
+            values = bcq.valued(values, table, task, target)
+        return offline.Data(table, values)
 
 
-def learner(**changes: object) -> BCQ:
-    layout = Layout(GRID, NETWORK, room=10, times=TIMES, envs=ENVS)
-    return BCQ(layout, replace(BCQConfig(batch=16), **changes), discount=0.9)
+IN_THE_HALL = Scene(HALL, NETWORK)
+IN_THE_GRID = Scene(GRID, Modular.with_q(GRID.graph, (3, 3, 3), ConvModules()))
+LESSONS = IN_THE_HALL.lessons
+learner = IN_THE_HALL.learner
 
 
 @pytest.fixture(scope="module")
 def bank() -> Bank:
     return NETWORK.init(key=jax.random.key(5))
-
-
-def prepared(bcq: BCQ, bank: Bank, target: tuple) -> offline.Data:
-    table = bcq.layout.fill(bank, LESSONS)
-    *_, table = bcq.layout.with_features(table, LESSONS)
-    values = jnp.zeros((10, *bcq.layout.extent, 6))
-    for task in range(len(LESSONS)):
-        values = bcq.valued(values, table, task, target)
-    return offline.Data(table, values)
 
 
 # The target
@@ -103,16 +123,19 @@ def test_the_two_targets_differ_only_where_the_best_action_is_unlikely():
 # The gradient
 
 
-def plain_loss(bcq: BCQ, own: tuple, bank: Bank, target: tuple, task: int, index: jax.Array):
+def plain_loss(scene: Scene, bcq: BCQ, own: tuple, bank: Bank, target: tuple, task: tuple[Array, Array]):
     """A task's loss without patterns, kept features or tables: everything computed where it is needed."""
-    packing, rows = Packing.of(GRID), jnp.asarray(REPLAYS[task].rows).reshape(-1, 14)
-    sample, after = packing.unpack(rows[index]), packing.unpack(rows[index + ENVS])
-    structure, current = STRUCTURES[task], STRUCTURES[-1]
+    structure, drawn = task
+    sample, after = map(Packing.of(scene.env).unpack, drawn)
+    other = bank.pick(structure)
 
     def output(modules: tuple, observation) -> Output:
-        other = bank.pick(structure)
-        chain = tuple(m if a == b else o for m, o, a, b in zip(modules, other, structure, current, strict=True))
-        found = NETWORK(chain, GRID.parts(observation))
+        shared = [same == here for same, here in zip(STRUCTURES[-1], structure, strict=True)]
+        chain = [
+            jax.tree.map(partial(jnp.where, one), mine, theirs)
+            for one, mine, theirs in zip(shared, modules, other, strict=True)
+        ]
+        found = scene.network(tuple(chain), scene.env.parts(observation))
         assert isinstance(found, Output)
         return found
 
@@ -122,7 +145,7 @@ def plain_loss(bcq: BCQ, own: tuple, bank: Bank, target: tuple, task: int, index
     if bcq.config.bootstrap == "released":
         likely = jnp.ones_like(likely)
     best = jnp.argmax(jnp.where(likely, following.values, -jnp.inf), axis=0)
-    columns = jnp.arange(len(index))
+    columns = jnp.arange(drawn.shape[1])
     future = output(target, after.observation).values[best, columns]
     goal = sample.reward + jnp.where(sample.ended, 0.0, bcq.discount) * future
     error = now.values[sample.action, columns] - goal
@@ -135,26 +158,32 @@ def plain_loss(bcq: BCQ, own: tuple, bank: Bank, target: tuple, task: int, index
     )
 
 
-@pytest.mark.parametrize(("bootstrap", "slots"), [("constrained", 36), ("released", 1)])
-def test_gradients_are_those_of_a_plain_version(bank: Bank, bootstrap: str, slots: int, monkeypatch):
+@pytest.mark.parametrize(
+    ("scene", "bootstrap", "slots"),
+    [(IN_THE_HALL, "constrained", 36), (IN_THE_HALL, "released", 1), (IN_THE_GRID, "constrained", 1)],
+    ids=["hall-36", "hall-1", "grid2d-1"],
+)
+def test_gradients_are_those_of_a_plain_version(scene: Scene, bootstrap: str, slots: int, monkeypatch):
     """With room for all kept features, and for some."""
     monkeypatch.setattr(replay_table, "SLOTS", slots)
-    bcq = learner(bootstrap=bootstrap, td_weight=0.7)
-    target = NETWORK.init(key=jax.random.key(6)).pick((0, 0, 0))
+    bcq, bank = scene.learner(bootstrap=bootstrap, td_weight=0.7), scene.network.init(key=jax.random.key(5))
+    target = scene.network.init(key=jax.random.key(6)).pick((0, 0, 0))
     own = bank.pick(STRUCTURES[-1])
-    data = prepared(bcq, bank, target)
+    data = scene.prepared(bcq, bank, target)
     assert (np.asarray(data[0].slots) >= 0).sum() == {36: 3, 1: 1}[slots]
-    for task, pattern in list(enumerate(PATTERNS))[:: 1 if slots > 1 else 3]:
-        index = jax.random.randint(jax.random.key(task), (16,), 0, ENVS * REPLAYS[task].times)
+    plain = jax.jit(jax.grad(partial(plain_loss, scene, bcq)))
+    for task, pattern in list(enumerate(PATTERNS))[:: 1 if slots > 1 else 6 if scene is IN_THE_GRID else 3]:
+        rows = scene.replays[task].rows.reshape(-1, Packing.of(scene.env).words)
+        index = np.random.default_rng(task).integers(0, ENVS * scene.replays[task].times, 16).astype(np.int32)
 
         @jax.jit
-        def both(own: tuple, data: offline.Data, index: jax.Array, task: int = task, pattern=pattern):
-            frozen = bank.pick(STRUCTURES[task])
-            found, _ = offline.gradient(bcq, own, frozen, data, jnp.int32(task), index, pattern=pattern)
-            return found, jax.grad(plain_loss, argnums=1)(bcq, own, bank, target, task, index)
+        def gradient(own: tuple, frozen: tuple, data: offline.Data, task: Array, index: Array, pattern=pattern):
+            return offline.gradient(bcq, own, frozen, data, task, index, pattern=pattern)[0]
 
         with jax.numpy_dtype_promotion("standard"):
-            found, expected = both(own, data, index)
+            found = gradient(own, bank.pick(STRUCTURES[task]), data, jnp.int32(task), index)
+            drawn = jnp.stack([rows[index], rows[index + ENVS]])
+            expected = plain(own, bank, target, (jnp.array(STRUCTURES[task]), drawn))
         for depth, moves in enumerate(pattern):
             for a, b in zip(*map(jax.tree.leaves, (found[depth], expected[depth])), strict=True):
                 np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-6)
@@ -169,7 +198,7 @@ def test_gradients_are_those_of_a_plain_version(bank: Bank, bootstrap: str, slot
 def test_however_steps_are_cut_into_pieces_the_result_is_the_same(bank: Bank):
     bcq = learner()
     own = bank.pick(STRUCTURES[-1])
-    table, values, *_ = prepared(bcq, bank, own)
+    table, values, *_ = IN_THE_HALL.prepared(bcq, bank, own)
     results = []
     for cuts in ([6], [1, 2, 3]):
         state, first = bcq.init(own).learner, 0

@@ -10,7 +10,8 @@ import numpy as np
 import optax
 import pytest
 from jax.flatten_util import ravel_pytree
-from test_bcq import ENVS, GRID, LESSONS, NETWORK, STRUCTURES, TIMES, replay
+from jaxtyping import Array
+from test_bcq import ENVS, HALL, LESSONS, NETWORK, STRUCTURES, TIMES, replay
 
 from modlife.errors import InputError
 from modlife.learners import bounded, offline
@@ -22,7 +23,7 @@ from modlife.lifelong.consolidate import Consolidate
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.retention import Mark, Retained, Retention, Suspect, harm_of
 from modlife.policies.acting import Rule
-from modlife.policies.bank import Bank
+from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import Output
 from modlife.types import Structure
 
@@ -32,7 +33,7 @@ KEY = jax.random.key(0)
 
 
 def learner(**changes: object) -> Bounded:
-    layout = Layout(GRID, NETWORK, room=len(LESSONS), times=TIMES, envs=ENVS)
+    layout = Layout(HALL, NETWORK, room=len(LESSONS), times=TIMES, envs=ENVS)
     return bounded.bounded(layout, BoundedConfig(**{"batch": 16, "tasks": 3, "old_rows": None, **changes}), 0.9)
 
 
@@ -61,6 +62,14 @@ def step_of(one: Bounded, bank: Bank, turn: Sequence[Lesson]) -> np.ndarray:
         extra = replace(extra, values=one.valued(extra.values, table, task, state.target))
     after = offline.train(one, state.learner, table, extra, jnp.int32(0), jnp.int32(1), key=KEY)
     return np.asarray(ravel_pytree(state.learner.own)[0] - ravel_pytree(after.own)[0])
+
+
+@jax.jit
+def output_of(chain: Chain, observations: Array) -> Output:
+    """What a chain says of a batch."""
+    found = NETWORK(chain, HALL.parts(observations))
+    assert isinstance(found, Output)
+    return found
 
 
 # Which tasks, and how much they count
@@ -124,16 +133,15 @@ def test_terms_by_hand(bank: Bank, lessons: list[Lesson]):
     table, extra = one.turned(*one.opened(bank, lessons[-1]), [lessons[-1], lessons[0], lessons[1]])
     index, chain = jnp.arange(5, dtype=jnp.int32), bank.pick(OLD[0])
     rows = Rows(one.layout, table, jnp.int32(1), index, chain, lessons[0].pattern)
-    output = NETWORK(chain, GRID.parts(rows.transition.observation))
-    assert isinstance(output, Output)
+    output = output_of(chain, rows.transition.observation)
     taught, aim = one.targets(chain, rows, extra)
     assert aim is None
-    said = lessons[0].replay.taught.reshape(SIZE, 12)[:5].astype(np.float32)
+    said = lessons[0].replay.taught.reshape(SIZE, 6)[:5].astype(np.float32)
     np.testing.assert_array_equal(taught, said.T)
     logits, values = np.asarray(output.logits.T, np.float64), np.asarray(output.values.T, np.float64)
     log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    divergence = (np.exp(said[:, :6]) * (said[:, :6] - log_probs)).sum(axis=1).mean()
-    error = ((values - said[:, 6:]) ** 2).mean()
+    divergence = (np.exp(said[:, :3]) * (said[:, :3] - log_probs)).sum(axis=1).mean()
+    error = ((values - said[:, 3:]) ** 2).mean()
     expected = [0, divergence, (logits**2).sum(axis=1).mean(), error]
     np.testing.assert_allclose(one.terms(output, rows, (taught, None)), expected, rtol=1e-4, atol=1e-6)
     action = np.asarray(rows.transition.action)
@@ -180,20 +188,16 @@ def test_what_is_kept_of_a_task(bank: Bank):
     one, explorer, after = learner(old_rows=9 * ENVS + 1, td="current"), bank.pick((0, 1, 2)), bank.pick((2, 1, 0))
     full = one.explored(replay(3), explorer)
     kept = one.kept(full, after, key=KEY)
-    assert kept.times == 9 and len(kept.rows) == 10 and kept.taught.shape == (9, ENVS, 12)
+    assert kept.times == 9 and len(kept.rows) == 10 and kept.taught.shape == (9, ENVS, 6)
     assert kept.taught.dtype == np.float16
     places = [int(np.flatnonzero((full.rows[:TIMES] == row).all(axis=(1, 2)))[0]) for row in kept.rows[:9]]
     assert places == sorted(set(places))
-    np.testing.assert_array_equal(kept.taught[..., :6], full.taught[places][..., :6])
+    np.testing.assert_array_equal(kept.taught[..., :3], full.taught[places][..., :3])
     seen = one.layout.packing.unpack(jnp.asarray(kept.rows[:9].reshape(-1, kept.rows.shape[2]))).observation
-    for chain, part in ((explorer, slice(0, 6)), (after, slice(6, 12))):
-        output = NETWORK(chain, GRID.parts(seen))
-        assert isinstance(output, Output)
-        np.testing.assert_allclose(
-            kept.taught.reshape(-1, 12)[:, part],
-            np.concatenate([output.distribution.numbers, output.values]).T[:, part],
-            atol=4e-3,
-        )
+    for chain, part in ((explorer, slice(0, 3)), (after, slice(3, 6))):
+        output = output_of(chain, seen)
+        says = np.concatenate([output.distribution.numbers, output.values])
+        np.testing.assert_allclose(kept.taught.reshape(-1, 6)[:, part], says.T[:, part], atol=4e-3)
     assert one.kept(full, after, key=KEY).rows.tobytes() == kept.rows.tobytes()
     assert learner().kept(full, after, key=KEY).times == TIMES
 
@@ -207,7 +211,7 @@ def test_rewards_of_old_tasks_need_all_of_their_replay():
 
 
 def judge() -> Judge:
-    return Judge(GRID, NETWORK, Rule("actor"), 8)
+    return Judge(HALL, NETWORK, Rule("actor"), 8)
 
 
 def marked(one: Bounded, bank: Bank, lessons: list[Lesson]) -> list[Lesson]:
@@ -216,7 +220,7 @@ def marked(one: Bounded, bank: Bank, lessons: list[Lesson]) -> list[Lesson]:
         replace(lesson, replay=one.explored(lesson.replay.read(), bank.pick(lesson.structure))) for lesson in lessons
     ]
     look, found = Retention(judge(), one), []
-    for lesson, task in zip(taught, GRID.graph.tasks, strict=False):
+    for lesson, task in zip(taught, HALL.graph.tasks, strict=False):
         mark = look.mark(bank, lesson, task, key=KEY)
         assert abs(mark.drift) < 1e-4
         found.append(replace(lesson, replay=replace(lesson.replay, measured=mark.numbers)))
@@ -226,7 +230,7 @@ def marked(one: Bounded, bank: Bank, lessons: list[Lesson]) -> list[Lesson]:
 @pytest.mark.usefixtures("optax_promotes")
 def test_what_moved_too_far_is_found_and_repaired(bank: Bank, lessons: list[Lesson]):
     """Another module in the place of a shared one: tasks that share it are harmed, the others are as they were."""
-    one, tasks = SHARED, GRID.graph.tasks[: len(lessons)]
+    one, tasks = SHARED, HALL.graph.tasks[: len(lessons)]
     before, watch = marked(one, bank, lessons), Retention(judge(), one)
     calm = watch.look(bank, before, tasks, number=None, key=KEY)
     assert not calm.harmed and len(calm.drifts) == len(OLD) and harm_of(calm.drifts) < 1e-9
@@ -248,7 +252,7 @@ def test_what_moved_too_far_is_found_and_repaired(bank: Bank, lessons: list[Less
 def test_a_lower_return_is_harm_too():
     """Beyond the threshold and twice the error of the difference."""
     limits = learner(drop=0.05, drift=1.0).limits
-    then, task = Mark(0.0, 0.8, 0.03), GRID.graph.tasks[0]
+    then, task = Mark(0.0, 0.8, 0.03), HALL.graph.tasks[0]
     for value, harmed in ((0.80, False), (0.66, False), (0.64, True)):  # .05 + 2 * .05 = .15
         assert Suspect(task, 0, then, Mark(0.5, value, 0.04)).is_harmed(limits) == harmed
     assert Suspect(task, 0, then, Mark(1.1, 0.8, 0.04)).is_harmed(limits)
@@ -256,7 +260,7 @@ def test_a_lower_return_is_harm_too():
 
 def test_what_is_left_harmed_is_refused_if_asked(bank: Bank, lessons: list[Lesson]):
     """Modules that a harmed task shares are as they were, bit by bit; else the harm is told."""
-    tasks, strange = GRID.graph.tasks[: len(lessons)], jax.tree.map(lambda leaf: 4 * leaf, bank.pick(NEW))
+    tasks, strange = HALL.graph.tasks[: len(lessons)], jax.tree.map(lambda leaf: 4 * leaf, bank.pick(NEW))
     for refuse in (True, False):
         one = replace(SHARED, config=replace(SHARED.config, refuse=refuse))
         memory = tuple(lesson.replay for lesson in marked(one, bank, lessons))

@@ -85,7 +85,7 @@ def test_bench_ppo_prints_lives_and_the_parts_of_an_update():
     [
         (["lsit"], "modlife: No command 'lsit'. Did you mean 'list'?"),
         (["play", "--task", "wall/red/dynamics-9"], "modlife: No dynamics 'dynamics-9'. Did you mean 'dynamics-"),
-        (["list", "--domain", "moon"], "modlife: No domain 'moon'. Known: grid2d, robot."),
+        (["list", "--domain", "moon"], "modlife: No domain 'moon'. Known: grid2d, robot,"),
         (["train", "--agent", "stl", "--offline", "bcq", "--out", "x"], "modlife: The agent 'stl' has no --offline"),
         (["figure", "fig9", "results/stl-24-0", "--out", "x.png"], "modlife: No figure 'fig9'. Did you mean 'fig"),
         (["play", "--task", "wall"], "modlife: Task 'wall' has 1 components, but 'grid2d' has 3 factors"),

@@ -7,17 +7,15 @@ PROGRAM = """
 from modlife.runtime import start_jax
 start_jax(threads=2)
 import jax, jax.numpy as jnp, numpy as np
-from modlife.domains.grid2d.world import World
-from modlife.domains.grid2d.environment import Grid2D
+from hall.domain import Hall, HallEnv, small_modules
 from modlife.learners.config import PPOConfig
 from modlife.learners.ppo import PPO
-from modlife.policies.conv_modules import ConvModules
 from modlife.policies.modular import Modular
 
-env, key = Grid2D(World()), jax.random.key(0)
-network = Modular(env.graph, (4, 4, 4), 6, ConvModules())
+env, key = HallEnv(Hall()), jax.random.key(0)
+network = Modular.with_q(env.graph, (4, 4, 4), small_modules())
 ppo = PPO(env, network, PPOConfig(envs=4, length=32, minibatch=64), devices=2)
-tasks = jnp.array([[0, 1, 2], [3, 2, 1]])
+tasks = jnp.array([[0, 1, 1], [1, 0, 1]])
 state = ppo.init(network.init(key=key), tasks, tasks, key=key)
 
 # The averaged gradient of two shares is the gradient of the whole.

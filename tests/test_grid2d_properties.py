@@ -125,13 +125,14 @@ def test_a_batch_restarts_exactly_the_episodes_that_ended():
     world, count = World(horizon=12), 64
     env = Grid2D(world)
     tasks = jnp.array([world.graph.indices(task) for task in world.graph.tasks], jnp.int32)
-    states = jax.vmap(lambda task, key: env.reset(task, key=key))(tasks, jax.random.split(jax.random.key(0), count))
+    reset, plainly = jax.jit(jax.vmap(lambda task, key: env.reset(task, key=key))), jax.jit(jax.vmap(env.step))
+    states = reset(tasks, jax.random.split(jax.random.key(0), count))
     step = jax.jit(lambda states, actions, key: step_batch(env, states, actions, key=key))
     ends = 0
     for key in jax.random.split(jax.random.key(1), 60):
         key_act, key_step = jax.random.split(key)
         actions = jax.random.randint(key_act, (count,), 0, 6, dtype=jnp.int32)
-        plain, outcome = jax.vmap(env.step)(states, actions)
+        plain, outcome = plainly(states, actions)
         stepped = step(states, actions, key_step)
         states, batched = stepped.states, stepped.outcomes
         jax.tree.map(np.testing.assert_array_equal, stepped.reached, plain)  # before any restart

@@ -4,6 +4,8 @@ Each test makes many comparisons and allows each a false-alarm rate of ALARM div
 world fails a whole test with a probability of at most ALARM = 1e-4 over the choice of its seed; seeds are fixed.
 """
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,11 +19,16 @@ from modlife.domains.grid2d.world import STATICS, World
 ALARM = 1e-4
 
 
-def sample(world: World, static: int, count: int, seed: int) -> State:
+@cache
+def resets(world: World):
+    """Many first states of any task, as one program."""
     env = Grid2D(world)
+    return jax.jit(jax.vmap(lambda task, key: env.reset(task, key=key), in_axes=(None, 0)))
+
+
+def sample(world: World, static: int, count: int, seed: int) -> State:
     keys = jax.random.split(jax.random.key(seed), count)
-    task = jnp.array([static, 1, 0], jnp.int32)
-    return jax.device_get(jax.jit(jax.vmap(lambda key: env.reset(task, key=key)))(keys))
+    return jax.device_get(resets(world)(jnp.array([static, 1, 0], jnp.int32), keys))
 
 
 def features(states: State) -> dict[str, np.ndarray]:
@@ -67,9 +74,8 @@ def test_start_states_agree_with_the_oracles_generator(world: World, static: int
 def test_start_states_follow_the_law(static: int):
     """Column, gap and direction uniform; agent and targets uniform over ordered choices of free cells."""
     world, count = World(), 200_000
-    seen = features(sample(world, static, count, seed=3))
-    wall = STATICS[static] == "wall"
     states = sample(world, static, count, seed=3)
+    seen, wall = features(states), STATICS[static] == "wall"
     free = 30 if wall else 31
     uniform = {
         "column": (seen["column"], 4),
@@ -99,11 +105,17 @@ def test_the_released_gap_is_never_in_the_last_row():
 @pytest.mark.parametrize(("static", "measured"), [("wall", 0.083), ("floor", 0.089), ("food", 0.094), ("lava", 0.042)])
 def test_a_random_agent_earns_what_it_earns_in_the_released_code(static: str, measured: float):
     """Measured there over 600 episodes, one task each: a standard error of about 0.01; here over 8,192."""
-    world = World.released()
-    env = Grid2D(world)
     task = jnp.array([STATICS.index(static), 0, 0], jnp.int32)
+    returns = random_returns()(task, jax.random.split(jax.random.key(0), 8192))
+    assert float(returns.mean()) == pytest.approx(measured, abs=0.03)
 
-    def episode(key):
+
+@cache
+def random_returns():
+    """Returns of a random agent in any task of the released world, as one program."""
+    env = Grid2D(World.released())
+
+    def episode(task, key):
         key_reset, key_act = jax.random.split(key)
         actions = jax.random.randint(key_act, (64,), 0, 6, dtype=jnp.int32)
 
@@ -115,5 +127,4 @@ def test_a_random_agent_earns_what_it_earns_in_the_released_code(static: str, me
         start = (env.reset(task, key=key_reset), jnp.array(True))
         return jax.lax.scan(body, start, actions)[1].sum()
 
-    returns = jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(0), 8192))
-    assert float(returns.mean()) == pytest.approx(measured, abs=0.03)
+    return jax.jit(jax.vmap(episode, in_axes=(None, 0)))

@@ -81,12 +81,12 @@ def test_lava_burns_and_the_door_opens_and_closes():
 
 def test_channels_of_a_batch_take_the_batch_last():
     env = Grid2D(World())
-    keys = jax.random.split(jax.random.key(0), 5)
-    states = jax.vmap(lambda key: env.reset(jnp.array([3, 2, 1]), key=key))(keys)
-    seen = jax.vmap(env.observe)(states)
-    last = Observation(jnp.moveaxis(seen.cells, 0, -1), seen.direction)
-    each = jnp.stack([env.channels(jax.tree.map(lambda leaf, n=n: leaf[n], seen)) for n in range(5)], axis=-1)
-    assert (env.channels(last) == each).all()
+    keys, channels = jax.random.split(jax.random.key(0), 5), jax.jit(env.channels)
+    observe = jax.jit(jax.vmap(lambda key: env.observe(env.reset(jnp.array([3, 2, 1]), key=key))))
+    seen = jax.tree.map(np.asarray, observe(keys))
+    last = Observation(jnp.asarray(np.moveaxis(seen.cells, 0, -1)), jnp.asarray(seen.direction))
+    each = np.stack([channels(jax.tree.map(lambda leaf, n=n: jnp.asarray(leaf[n]), seen)) for n in range(5)], axis=-1)
+    assert (np.asarray(channels(last)) == each).all()
     assert each.shape == (7, 7, 7, 5)
 
 

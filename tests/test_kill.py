@@ -296,7 +296,7 @@ def test_a_new_life_leaves_what_exists_alone(home: Home):
 
 
 def test_eval_tells_the_structures_that_a_life_found(home: Home):
-    arguments = ["eval", str(home.reference), "--episodes", "5"]
+    arguments = ["eval", str(home.reference), "--episodes", "40"]
     table = command(*arguments).out.splitlines()
     assert table[0].split() == ["task", "return", "+-", "success", "length", "structure", "expected"]
     found = [line.split()[-2] for line in table[1:5]]

@@ -1,4 +1,4 @@
-"""Lives, their run directories, and the commands that read them: real processes at a tiny scale."""
+"""Lives, their run directories, and the commands that read them, at a tiny scale."""
 
 import json
 import subprocess
@@ -10,6 +10,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from terminal import command
 
 from modlife import metrics
 from modlife.domains.grid2d.world import World
@@ -30,18 +31,13 @@ SMALL = PPOConfig(envs=4, length=32, minibatch=64)  # as in `lives`: programs th
 RESULTS = Path(__file__).parent.parent / "results"
 
 
-def modlife(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "modlife", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=280)
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one finished life of each kind that the tests read."""
     folder = tmp_path_factory.mktemp("lives")
     for agent, tasks in (("mtl", ["--tasks", "4"]), ("stl", ["--tasks", "2"])):
-        out = modlife("train", "--agent", agent, *tasks, *TINY, "--out", f"runs/{agent}", cwd=folder)
-        assert out.returncode == 0, out.stderr
+        end = command("train", "--agent", agent, *tasks, *TINY, "--out", f"runs/{agent}", cwd=folder)
+        assert end.code == 0, end.err
     return folder
 
 
@@ -70,7 +66,9 @@ def test_multi_task_summaries_have_zero_shot_and_wrong_modules(home: Path):
 
 
 def test_the_same_life_again_gives_the_same_numbers(home: Path):
-    out = modlife("train", "--agent", "mtl", "--tasks", "4", *TINY, "--out", "runs/again", cwd=home)
+    """In a process of its own."""
+    again = [sys.executable, "-m", "modlife", "train", "--agent", "mtl", "--tasks", "4", *TINY, "--out", "runs/again"]
+    out = subprocess.run(again, capture_output=True, text=True, cwd=home, timeout=280)
     assert "unseen combinations (zero-shot)" in out.stdout
     one, same = home / "runs/mtl", home / "runs/again"
     assert (one / "metrics.jsonl").read_bytes() == (same / "metrics.jsonl").read_bytes()
@@ -80,18 +78,18 @@ def test_the_same_life_again_gives_the_same_numbers(home: Path):
 
 
 def test_eval_reads_a_run_and_its_seed_matters(home: Path):
-    text = modlife("eval", "runs/mtl", "--episodes", "20", "--json", "--seed", "1", cwd=home).stdout
-    same, other = (Run.load(home / "runs/mtl").evaluate(episodes=20, seed=seed) for seed in (1, 2))
+    text = command("eval", "runs/mtl", "--episodes", "40", "--json", "--seed", "1", cwd=home).out
+    same, other = (Run.load(home / "runs/mtl").evaluate(episodes=40, seed=seed) for seed in (1, 2))
     assert json.loads(text) == same != other
     assert len(same["tasks"]) == 4
-    table = modlife("eval", "runs/mtl", "--unseen", "--episodes", "5", cwd=home).stdout.splitlines()
+    table = command("eval", "runs/mtl", "--unseen", "--episodes", "40", cwd=home).out.splitlines()
     assert table[0].split() == ["task", "return", "+-", "success", "length"]
     assert len(table) == 1 + 60 + 1
 
 
 def test_play_films_a_trained_policy(home: Path):
-    out = modlife("play", "runs/stl", "--episodes", "1", "--out", "film.gif", cwd=home)
-    assert out.stdout.startswith("runs/stl in "), out.stderr
+    end = command("play", "runs/stl", "--episodes", "1", "--out", "film.gif", cwd=home)
+    assert end.out.startswith("runs/stl in "), end.err
     assert (home / "film.gif").stat().st_size > 1000
 
 
@@ -117,9 +115,9 @@ def test_play_films_a_trained_policy(home: Path):
     ],
 )
 def test_what_cannot_be_done_gets_one_sentence(home: Path, arguments: list[str], sentence: str):
-    out = modlife(*arguments, cwd=home)
-    assert out.returncode == 2
-    assert out.stderr.startswith(f"modlife: {sentence}"), out.stderr
+    end = command(*arguments, cwd=home)
+    assert end.code == 2
+    assert end.err.startswith(f"modlife: {sentence}"), end.err
     assert not (home / "x").exists()
 
 
@@ -132,10 +130,10 @@ def test_what_cannot_be_done_gets_one_sentence(home: Path, arguments: list[str],
     ],
 )
 def test_a_bad_config_gets_one_sentence(tmp_path: Path, options: list[str], sentence: str):
-    out = modlife("train", *options, "--out", "x", cwd=tmp_path)
-    assert out.returncode == 2
-    assert sentence in " ".join(out.stderr.replace("│", " ").split())
-    assert "Traceback" not in out.stderr
+    end = command("train", *options, "--out", "x", cwd=tmp_path)
+    assert end.code == 2
+    assert sentence in " ".join(end.err.replace("│", " ").split())
+    assert "Traceback" not in end.err
     assert not (tmp_path / "x").exists()
 
 

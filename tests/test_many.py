@@ -103,7 +103,7 @@ def test_what_has_ended_is_left_alone_what_was_interrupted_goes_on_and_others_ar
 
 
 def test_a_life_is_resumed_to_its_end_by_a_process(lives: Callable[[str], Lived], tmp_path: Path):
-    life = lives("stl")
+    life = lives("ewc")
     half = Planned(life.config, life.copy(tmp_path / "half", life.amid("online")).path)
     assert live_all([half], at_once=1, tell=lambda _: None) == []
     assert (half.out / "metrics.jsonl").read_bytes() == (life.path / "metrics.jsonl").read_bytes()

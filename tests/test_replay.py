@@ -14,6 +14,7 @@ from modlife.domains.grid2d.world import World
 from modlife.learners.replay import Packing, following, no_action, with_finals
 
 GRID = Grid2D(World())
+unpacked = jax.jit(Packing.of(GRID).unpack)
 
 
 @settings(deadline=None, max_examples=30)
@@ -23,7 +24,7 @@ def test_what_is_packed_comes_out_again(seed: int, count: int):
     packing = Packing.of(GRID)
     rows = packing.pack(transitions)
     assert rows.shape == (count, 14) and rows.dtype == jnp.uint32
-    for before, after in zip(*map(jax.tree.leaves, (transitions, packing.unpack(rows))), strict=True):
+    for before, after in zip(*map(jax.tree.leaves, (transitions, unpacked(rows))), strict=True):
         np.testing.assert_array_equal(np.asarray(before), np.asarray(after))
 
 
@@ -40,7 +41,7 @@ def test_leading_axes_do_not_matter():
 
 def test_rows_that_only_hold_what_was_seen_hold_it():
     transitions, packing = random_transitions((3, 5), seed=2), Packing.of(GRID)
-    found = packing.unpack(packing.seen(GRID, transitions.observation).reshape(15, -1))
+    found = unpacked(packing.seen(GRID, transitions.observation).reshape(15, -1))
     np.testing.assert_array_equal(found.observation.cells, transitions.observation.cells.reshape(15, 7, 7))
     assert not (found.ended.any() or found.reward.any() or found.action.any())
 

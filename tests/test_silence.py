@@ -177,7 +177,7 @@ def test_damage_to_what_tells_of_a_life_is_said_by_every_command(searched: Lived
     metrics = run.path / "metrics.jsonl"
     metrics.write_bytes(metrics.read_bytes().replace(b"curve", b"curse", 1))
     sentence = f"'{metrics}' is damaged: its first {metrics.stat().st_size} bytes are not those that were written."
-    for arguments in (["eval", "--episodes", "2"], ["play", "--episodes", "1", "--out", str(tmp_path / "x.gif")]):
+    for arguments in (["eval", "--episodes", "4"], ["play", "--episodes", "1", "--out", str(tmp_path / "x.gif")]):
         assert sentence in command(arguments[0], str(run.path), *arguments[1:]).err
     assert sentence in command("train", "--resume", "--out", str(run.path)).err
     drawn = command("figure", "fig3", str(run.path), "--out", str(tmp_path / "x.png"))
@@ -328,19 +328,19 @@ def test_free_memory_is_the_least_of_what_is_said(tmp_path: Path, monkeypatch: p
 # Stopping
 
 
-def test_evaluation_in_pieces_gives_the_same_numbers(searched: Lived, monkeypatch: pytest.MonkeyPatch):
-    run = Run.load(searched.path)
+def test_evaluation_in_pieces_gives_the_same_numbers(lives: Callable[[str], Lived], monkeypatch: pytest.MonkeyPatch):
+    run = Run.load(lives("clear-modular").path)
     judge = Judge(run.agent.env, run.agent.network, run.agent.acting, 5)
     policies = [run.policy(task) for task in run.tasks]
     whole = judge.evaluate(run.tasks, policies, key=jax.random.key(7))
-    monkeypatch.setattr(evaluation, "at_once", lambda env: 1000)  # 16 tasks x 5 episodes: 12 of 64 steps a call
+    monkeypatch.setattr(evaluation, "at_once", lambda env: 250)  # 16 tasks x 5 episodes: 3 of 8 steps a call
     pieces = judge.evaluate(run.tasks, policies, key=jax.random.key(7))
     for name in evaluation.OUTCOMES:
         np.testing.assert_array_equal(getattr(whole, name), getattr(pieces, name))
 
 
-def test_more_episodes_than_fit_are_evaluated_in_groups(searched: Lived, monkeypatch: pytest.MonkeyPatch):
-    run = Run.load(searched.path)
+def test_more_episodes_than_fit_are_evaluated_in_groups(lives: Callable[[str], Lived], monkeypatch: pytest.MonkeyPatch):
+    run = Run.load(lives("clear-modular").path)
     monkeypatch.setattr(evaluation, "EPISODES", 4)
     result = Judge(run.agent.env, run.agent.network, run.agent.acting, 10).evaluate(
         run.tasks[:1], [run.policy(run.tasks[0])], key=jax.random.key(7)
@@ -348,8 +348,8 @@ def test_more_episodes_than_fit_are_evaluated_in_groups(searched: Lived, monkeyp
     assert result.returns.shape == (1, 10) and len(set(result.returns[0].tolist())) > 2
 
 
-def test_a_long_evaluation_can_be_stopped(searched: Lived, monkeypatch: pytest.MonkeyPatch):
-    run, calls = Run.load(searched.path), []
+def test_a_long_evaluation_can_be_stopped(lives: Callable[[str], Lived], monkeypatch: pytest.MonkeyPatch):
+    run, calls = Run.load(lives("clear-modular").path), []
     monkeypatch.setattr(evaluation, "at_once", lambda env: 1000)
 
     def stop() -> None:
@@ -368,8 +368,8 @@ def test_a_signal_in_the_evaluation_after_a_stage_saves_what_was_learnt(
     lives: Callable[[str], Lived], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """It arrives in the middle of the evaluation, and again in the one at the end; the life ends as if it had not."""
-    life = lives("stl")
-    monkeypatch.setattr(evaluation, "at_once", lambda env: 1000)
+    life = lives("clear-modular")
+    monkeypatch.setattr(evaluation, "at_once", lambda env: 250)
     asked = iter([4, 9])
     stops = 0
     with lenient():

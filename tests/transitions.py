@@ -1,4 +1,4 @@
-"""Made-up transitions of the 2-D world."""
+"""Made-up transitions, of the 2-D world and of the hall."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +19,19 @@ def random_transitions(shape: tuple[int, ...], seed: int) -> Transition:
         observation,
         jnp.asarray(action, jnp.int32),
         jnp.asarray(reward, jnp.float32),
+        jnp.asarray(ended & ~late),
+        jnp.asarray(ended & late),
+    )
+
+
+def steps_in_the_hall(shape: tuple[int, ...], seed: int) -> Transition:
+    """With places, moves, rewards and ends that need not fit together."""
+    rng = np.random.default_rng(seed)
+    ended, late = rng.random(shape) < 0.3, rng.random(shape) < 0.5
+    return Transition(
+        jnp.asarray(rng.uniform(-2, 2, size=(*shape, 2)), jnp.float32),
+        jnp.asarray(rng.integers(0, 3, size=shape), jnp.int32),
+        jnp.asarray(rng.normal(size=shape), jnp.float32),
         jnp.asarray(ended & ~late),
         jnp.asarray(ended & late),
     )

@@ -84,7 +84,7 @@ def in_pieces(
     judge: Judge, policies: Pytree, tasks: Int[Array, "N F"], keys: Array, *, length: int, pieces: int
 ) -> Episodes:
     """Episodes as far as some pieces lead. Each compiled call takes some steps; in between all can be stopped."""
-    playing, steps = begin_chunk(judge, tasks, keys, length)
+    playing, steps = begin_chunk(judge.env, judge.episodes, tasks, keys, length)
     for number in range(pieces):
         playing, alive = play_chunk(judge, policies, playing, steps, jnp.int32(number * length), length)
         going_on = bool(alive)  # waits for the call
@@ -94,14 +94,14 @@ def in_pieces(
     return playing.sofar
 
 
-@partial(jax.jit, static_argnums=(0, 3))
-def begin_chunk(judge: Judge, tasks: Int[Array, "N F"], keys: Array, length: int) -> tuple[Playing, Array]:
+@partial(jax.jit, static_argnums=(0, 1, 4))
+def begin_chunk(
+    env: Environment, episodes: int, tasks: Int[Array, "N F"], keys: Array, length: int
+) -> tuple[Playing, Array]:
     """Episodes of each task at their start, and the keys of all steps, [task, step]: as many as calls will take."""
-    horizon = judge.env.horizon
-    playing, steps = jax.vmap(lambda task, key: begin_episodes(judge.env, task, episodes=judge.episodes, key=key))(
-        tasks, keys
-    )
-    return playing, steps[:, jnp.arange(-(-horizon // length) * length) % horizon]
+    begin = partial(begin_episodes, env, episodes=episodes)
+    playing, steps = jax.vmap(lambda task, key: begin(task, key=key))(tasks, keys)
+    return playing, steps[:, jnp.arange(-(-env.horizon // length) * length) % env.horizon]
 
 
 @partial(jax.jit, static_argnums=(0, 5))
