@@ -117,7 +117,7 @@ def test_everything_is_listed_with_its_options(installed: Installed):
     assert "--world.colour-count" not in options and "--offline.td-weight" not in options
 
 
-@pytest.mark.parametrize(("agent", "kills"), [("comp-search", 4), ("carry-on", 2)])
+@pytest.mark.parametrize(("agent", "kills"), [("comp-search", 10), ("carry-on", 2)])
 def test_a_life_killed_at_random_moments_ends_with_the_same_bytes(
     installed: Installed, tmp_path: Path, agent: str, kills: int
 ):
