@@ -220,8 +220,6 @@ def is_harmless(path: tuple[Any, ...], value: Any) -> bool:
     """Whether a checkpoint may say this: another structure that there is, or how long things took, is possible."""
     if path[:3] == ("description", "facts", "structures"):
         return value in ([0, 0, 0], 0) and len(path) > 3
-    if path[:3] == ("description", "facts", "solved"):
-        return value in (None, True)  # asked only while the phase begins that a checkpoint would be of
     if path[:3] == ("description", "facts", "spent"):
         return False
     if path[1] in ("wall_seconds", "cpu_seconds", "peak_megabytes"):

@@ -109,8 +109,8 @@ def test_play_films_a_trained_policy(home: Path):
             "--tasks = 65, but it must be 1 to 64 in",
         ),
         (
-            ["train", "--domain", "robot", "--out", "x"],
-            "Batch-constrained Q-learning takes a value per action, and the actions of 'robot'",
+            ["train", "--domain", "robot", "--offline", "bcq", "--out", "x"],
+            "This batch-constrained Q-learning takes a value per action, and the actions of 'robot'",
         ),
     ],
 )

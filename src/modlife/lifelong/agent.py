@@ -31,8 +31,6 @@ class Facts:
     """The structure of each task met, and of the one in hand once it has one; where the agent has such."""
     spent: int = 0
     """Environment steps of the task in hand that were taken before its online phase."""
-    solved: bool | None = None
-    """Whether an episode of the task in hand met its goal before it was learnt; None where nobody tried."""
     phase: str = ""
     """The phase that the agent is in; empty between tasks."""
     done: int = 0
@@ -49,6 +47,8 @@ class AgentState(eqx.Module):
     """Replay of each task met, and of the one in hand once it has been explored; where the agent keeps it."""
     work: Pytree = None
     """What the phase works on."""
+    solved: bool | None = eqx.field(static=True, default=None)
+    """Whether an episode met the goal of the task in hand before it is learnt: known between two phases only."""
 
     @property
     def met(self) -> tuple[Task, ...]:
@@ -189,12 +189,12 @@ def run_phases(phases: Sequence[Phase], state: AgentState, tasks: Sequence[Task]
 def begun(phase: Phase, state: AgentState) -> AgentState:
     """The state at the start of a phase."""
     state = state.noting(phase=phase.name, done=0)
-    return replace(state, work=phase.begin(state))
+    return replace(state, work=phase.begin(state), solved=None)
 
 
 def finished(state: AgentState, tasks: Sequence[Task]) -> AgentState:
     """The state when tasks have been learnt."""
-    return replace(state.noting(met=(*state.met, *tasks), spent=0, solved=None, phase="", done=0), work=None)
+    return replace(state.noting(met=(*state.met, *tasks), spent=0, phase="", done=0), work=None)
 
 
 def template(agent: Agent, state: AgentState, stage: Sequence[Task]) -> Pytree:

@@ -91,7 +91,7 @@ class Compositional:
         *before, structure = state.structures
         *early, last = chain = state.params.pick(structure)
         known = any(one[-1] == structure[-1] for one in before)
-        if not known or state.facts.solved or self.ppo.config.timid_start == 1:
+        if not known or state.solved or self.ppo.config.timid_start == 1:
             return chain
         return (*early, self.network.modules.scaled(last, self.ppo.config.timid_start))
 

@@ -178,12 +178,8 @@ class ChooseStructure:
         chosen = replace(chosen, structure=least_used((chosen.structure, *chosen.tied), state.structures))
         policy = state.params.pick(chosen.structure)
         zero_shot = self.judge.evaluate([self.task], [policy], key=self.key_evaluate)
-        state = state.noting(
-            structures=(*state.structures, chosen.structure),
-            spent=chosen.steps,
-            solved=bool(zero_shot.success.any()),
-        )
-        return state, (chosen, Evaluated("zero-shot", zero_shot))
+        state = state.noting(structures=(*state.structures, chosen.structure), spent=chosen.steps)
+        return replace(state, solved=bool(zero_shot.success.any())), (chosen, Evaluated("zero-shot", zero_shot))
 
 
 def least_used(options: Sequence[Structure], structures: Sequence[Structure]) -> Structure:
