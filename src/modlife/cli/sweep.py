@@ -53,7 +53,9 @@ def usual(arguments: Sequence[str]) -> Options:
 
 def run(options: Options) -> None:
     """Lives what has not been lived."""
-    lives = planned(options.file.read_text(), options.out)
+    if not options.file.is_file():
+        raise InputError(f"'{options.file}' is not a file with lives.")
+    lives = planned(options.file.read_text(errors="replace"), options.out)
     if options.dry_run:
         for life in lives:
             print(plain(f"{'ended' if life.has_ended else 'begun' if life.has_begun else 'to do':<6} {life.out}"))
