@@ -22,7 +22,7 @@ from modlife.domains.graph import Discrete
 from modlife.errors import InputError
 from modlife.learners import losses
 from modlife.learners.config import BCQConfig, RealBCQConfig
-from modlife.learners.offline import Learnt, Plain, begin, check_batch, epoch_steps, some_steps
+from modlife.learners.offline import Learnt, Plain, begin, check_batch, some_steps
 from modlife.learners.replay_table import Layout, Lesson, ReplayTable, Rows, gather, over_rows, put
 from modlife.learners.sharding import THIRD
 from modlife.policies.acting import Rule
@@ -62,16 +62,6 @@ class BCQ(Plain):
                 f"'{self.layout.env.graph.name}' are real numbers: choose another way to learn offline, such as "
                 "`--offline real-bcq` or `--offline bounded`."
             )
-
-    @property
-    def epoch_steps(self) -> int:
-        """Gradient steps in an epoch."""
-        return epoch_steps(self)
-
-    @property
-    def steps(self) -> int:
-        """Gradient steps in all."""
-        return self.config.epochs * self.epoch_steps
 
     @property
     def weights(self) -> Mapping[str, float]:

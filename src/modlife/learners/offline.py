@@ -178,17 +178,51 @@ class Limits:
 
 
 class Plain:
-    """Asks nothing of policies, keeps replay as it is, has one loss for all tasks, and does not look back."""
+    """A `Consolidator` for an `Objective` that takes all tasks in every step, asks nothing of policies and looks at nothing.
 
+    Replay is kept as it is, there is one loss for all tasks, and nobody looks back. A subclass says what to minimise.
+    """
+
+    layout: Layout
     config: Any
     new_is_first = False
     taught = 0
     limits = Limits()
 
     @property
+    def epoch_steps(self) -> int:
+        """Gradient steps in an epoch: all rows once."""
+        return epoch_steps(self)  # pyright: ignore[reportArgumentType]  # subclasses are objectives
+
+    @property
+    def steps(self) -> int:
+        """Gradient steps in all."""
+        return self.config.epochs * self.epoch_steps
+
+    @property
     def follows(self) -> float | None:
         """There are no target modules."""
         return None
+
+    def init(self, own: Chain) -> Pytree:
+        """A learner of these modules."""
+        return begin(self, own)
+
+    def modules(self, state: Pytree) -> Chain:
+        """The modules as they are now."""
+        return state.own
+
+    def run(
+        self, bank: Bank, lessons: Sequence[Lesson], state: Pytree, *, done: int, key: PRNGKey
+    ) -> Iterator[tuple[int, Pytree, Mapping[str, float] | None]]:
+        """Gradient steps over a table of all lessons, some at a time."""
+        table = self.layout.fill(bank, lessons)
+        for opened in self.layout.with_features(table, lessons):
+            table = opened
+            yield done, state, None
+        while done < self.steps:
+            done, state, means = some_steps(self, state, table, None, number=done, most=self.steps, key=key)
+            yield done, state, means
 
     def learning_rate(self) -> optax.ScalarOrSchedule:
         """Constant."""

@@ -8,7 +8,7 @@ Batch-constrained Q-learning as the paper has it for robots (Fujimoto et al. 201
 (Nair et al. 2020) the critics learn what the actor would get, and log π(a|s) counts by exp of the action's advantage.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -20,10 +20,10 @@ from modlife.domains.graph import Continuous
 from modlife.errors import InputError
 from modlife.learners import losses
 from modlife.learners.config import AWACConfig, RealBCQConfig
-from modlife.learners.offline import Learnt, Plain, begin, check_batch, epoch_steps, some_steps
-from modlife.learners.replay_table import Layout, Lesson, Rows
+from modlife.learners.offline import Plain, check_batch
+from modlife.learners.replay_table import Layout, Rows
 from modlife.policies.acting import Rule
-from modlife.policies.bank import Bank, Chain
+from modlife.policies.bank import Chain
 from modlife.policies.modular import AnyOutput, GaussianOutput
 
 
@@ -55,39 +55,9 @@ class RealBCQ(Plain):
         return self.config.target_rate
 
     @property
-    def epoch_steps(self) -> int:
-        """Gradient steps in an epoch."""
-        return epoch_steps(self)
-
-    @property
-    def steps(self) -> int:
-        """Gradient steps in all."""
-        return self.config.epochs * self.epoch_steps
-
-    @property
     def weights(self) -> Mapping[str, float]:
         """The terms of the loss."""
         return {"td": self.config.td_weight, "likelihood": self.config.likelihood_weight}
-
-    def init(self, own: Chain) -> Learnt:
-        """A learner of these modules."""
-        return begin(self, own)
-
-    def modules(self, state: Learnt) -> Chain:
-        """The modules as they are now."""
-        return state.own
-
-    def run(
-        self, bank: Bank, lessons: Sequence[Lesson], state: Learnt, *, done: int, key: PRNGKey
-    ) -> Iterator[tuple[int, Learnt, Mapping[str, float] | None]]:
-        """Gradient steps, some at a time."""
-        table = self.layout.fill(bank, lessons)
-        for opened in self.layout.with_features(table, lessons):
-            table = opened
-            yield done, state, None
-        while done < self.steps:
-            done, state, means = some_steps(self, state, table, None, number=done, most=self.steps, key=key)
-            yield done, state, means
 
     def targets(self, own: Chain, rows: Rows, extra: None) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
         """What Q of the actions taken is drawn to, and how much the actor learns of them."""
