@@ -178,7 +178,7 @@ class Limits:
 
 
 class Plain:
-    """A `Consolidator` for an `Objective` that takes all tasks in every step, asks nothing of policies and looks at nothing.
+    """A `Consolidator` that takes all tasks in every step, asks nothing of policies and looks at nothing.
 
     Replay is kept as it is, there is one loss for all tasks, and nobody looks back. A subclass says what to minimise.
     """
