@@ -76,7 +76,7 @@ def geoms_of(model: mujoco.MjModel, body: int) -> list[int]:
 
 
 def reaches(model: mujoco.MjModel, data: mujoco.MjData, joints: Joints, body: int) -> list[float]:
-    """For each joint on the way to a body, how far its points move per radian, at most, whatever the joints after it do.
+    """For each joint on the way to a body, how far its points move per radian, at most, whatever those after it do.
 
     A point at a distance from the axis moves by it; the distance is at most that of the next joint's anchor, which is
     fixed as seen from this joint, and the way on from there.
