@@ -87,8 +87,8 @@ def forgetting(records: Sequence[Record]) -> float | None:
 
     F = mean over tasks i of (return of i right after its stage - return of i in its last evaluation on the way)
 
-    Over all tasks that were evaluated in a later stage too; None if there are none. As in Continual World (Wolczyk et
-    al. 2021); minus the mean change of `retention`.
+    Over all tasks that were evaluated in a later stage too; None if there are none: minus the mean change of
+    `retention`. Continual World also counts the last task, with 0 (`continual_world_forgetting`).
     """
     found = retention(records)
     return -found["mean_change"] if found else None
@@ -119,7 +119,7 @@ def transfer(own: Mapping[str, float], alone: Mapping[str, float]) -> float | No
     FT = mean over tasks i of (A_i - A_i_alone),   A: the area under the learning curve, per step (`areas`)
 
     Over the tasks of which both are known; None if there are none. Continual World divides each by 1 - A_i_alone, which
-    asks for returns of at most 1.
+    asks for returns of at most 1 (`normalised_transfer`).
     """
     changes = [own[task] - alone[task] for task in own if not np.isnan(own[task] - alone.get(task, np.nan))]
     return float(np.mean(changes)) if changes else None
@@ -199,9 +199,3 @@ def on_grid(
     if before is None and np.array_equal(own, steps):
         return returns
     return np.array([np.interp(steps, own, curve, left=np.nan if before is None else before) for curve in returns])
-
-
-def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard error over seeds; the error of a single seed is not known."""
-    data = np.array(values, float)
-    return float(data.mean()), float(data.std(ddof=1) / np.sqrt(len(data))) if len(data) > 1 else float("nan")
