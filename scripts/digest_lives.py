@@ -9,6 +9,7 @@ its return after its own offline phase; it counts where it is more than .05 beyo
 import argparse
 import json
 import math
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -81,29 +82,42 @@ def losses(life: dict[str, Any]) -> dict[str, float]:
     return found
 
 
+def short(value: float, sign: str = "", *, digits: int = 3) -> str:
+    """A number without a zero before its point, halves away from zero; nothing where it is not known."""
+    if math.isnan(value):
+        return ""
+    exact = Decimal(f"{value:.6f}").quantize(Decimal(10) ** -digits, ROUND_HALF_UP) + 0  # no -0
+    return f"{exact:{sign}}".replace("0.", ".", 1) if abs(exact) < 1 else f"{exact:{sign}}"
+
+
 def row(life: dict[str, Any]) -> str:
     """A line of the table."""
-    phases = " | ".join(f"{life['by_phase'][name]:.3f}" for name in COLUMNS)
+    phases = " | ".join(short(life["by_phase"][name]) for name in COLUMNS)
     changes = [one["at_the_end"][0] - one["after_own_stage"][0] for one in life["tasks"].values()]
-    passes = f"{life['sample_passes'] / 1e6:.0f} M" if "sample_passes" in life else ""
-    lost = ", ".join(f"{task} {change:+.2f}" for task, change in losses(life).items()) or "none"
+    passes = f"{life['sample_passes'] / 1e6:.0f} M" if "sample_passes" in life else "not counted"
+    lost = ", ".join(f"{task} {short(change, '+', digits=2)}" for task, change in losses(life).items()) or "none"
     seconds, memory = life["cpu_seconds"], life["peak_megabytes"] / 1000
     return (
-        f"| {life['life']} | {phases} | {life['end']:.3f} | {min(changes):+.2f} | {lost} | "
+        f"| {life['life']} | {phases} | {short(life['end'])} | {short(min(changes), '+', digits=2)} | {lost} | "
         f"{seconds['offline']:.0f} s of {sum(seconds.values()):.0f} | {passes} | {memory:.1f} GB |"
     )
 
 
 def table(lives: list[dict[str, Any]]) -> str:
-    """All lives, and means over seeds of those with the same name but for the last number."""
+    """All lives, for a page."""
     heads = ["life", *COLUMNS, "at the end", "worst change", "lost", "offline, processor time", "passes", "memory"]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *map(row, lives)]
+    return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *map(row, lives)])
+
+
+def means(lives: list[dict[str, Any]]) -> str:
+    """Means over seeds of lives with the same name but for the last number."""
     groups: dict[str, list[float]] = {}
     for life in lives:
         groups.setdefault(life["life"].rsplit("-", 1)[0], []).append(life["end"])
+    lines = []
     for name, ends in groups.items():
-        error = np.std(ends, ddof=1) / math.sqrt(len(ends)) if len(ends) > 1 else math.nan
-        lines.append(f"{name}: {np.mean(ends):.4f} (standard error {error:.4f}, {len(ends)} seeds)")
+        error = f", standard error {np.std(ends, ddof=1) / math.sqrt(len(ends)):.4f}" if len(ends) > 1 else ""
+        lines.append(f"{name}: {np.mean(ends):.4f} (seeds: {len(ends)}{error})")
     return "\n".join(lines)
 
 
@@ -117,7 +131,7 @@ def main() -> None:
     found = {life["life"]: life for life in lives} | {path.name: digest(path) for path in options.runs}
     ordered = sorted(found.values(), key=lambda life: life["life"])
     options.into.write_text("[\n" + ",\n".join(map(json.dumps, ordered)) + "\n]\n")  # a line for each life
-    print(table(ordered))
+    print(table(ordered), means(ordered), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,285 @@
+"""Writes the tables of the README and the pages that follow from committed results, where each is marked.
+
+    python scripts/docs_tables.py            # writes them; --check only says which are not current
+
+A table stands between two comments, such as <!-- modlife: fig3 --> and <!-- end -->; what else stands there goes.
+Returns are means over seeds, with the standard error over seeds in parentheses where there are several.
+"""
+
+import argparse
+import contextlib
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from digest_lives import short, table
+
+from modlife import metrics
+from modlife.analysis.groups import Group, grouped
+from modlife.analysis.lives import FinishedLife, label, read_life
+from modlife.analysis.measures import ALONE, scores_of_life
+from modlife.errors import InputError, unknown
+from modlife.lifelong.agents import AGENTS
+from modlife.metrics import Scores, every_metric, known_mean, mean_and_error
+from modlife.runs.config import LifeConfig
+from modlife.runs.store import RunDirectory
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/metrics.md", "docs/performance.md", "docs/reproduction.md")
+MARKED = re.compile(r"<!-- modlife: (\S+) -->(?:(?!<!-- modlife:).)*?<!-- end -->", re.DOTALL)
+DOMAIN, QUARTER = "grid2d", 250_000
+"""What the figures are about, and the steps per task of those that took a quarter of the paper's."""
+RELEASED = {
+    "wall/red/dynamics-0": 0.531,
+    "floor/purple/dynamics-3": 0.875,
+    "lava/blue/dynamics-1": 0.716,
+    "food/green/dynamics-2": 0.815,
+}
+"""Returns of the authors' released code after 1,000,000 steps, one seed."""
+LOST = 0.02
+STEPS = (50_000, 100_000, 250_000, 500_000, 1_000_000)
+PARTS = 8
+PHASES = ("structure", "online", "offline", "evaluation")
+
+Cells = Sequence[Sequence[str]]
+
+
+def lives_where(wanted: Callable[[LifeConfig], bool]) -> list[FinishedLife]:
+    """The committed lives of the 2-D world whose config is wanted."""
+    paths = sorted(path.parent for path in Path("results").glob("*/manifest.json"))
+    return [read(path) for path in paths if config_of(path).world.graph.name == DOMAIN and wanted(config_of(path))]
+
+
+@cache
+def config_of(path: Path) -> LifeConfig:
+    """The config of a committed life."""
+    return RunDirectory.open(path).config()
+
+
+@cache
+def read(path: Path) -> FinishedLife:
+    """A committed life; read once."""
+    return read_life(path)
+
+
+def markdown(heads: Sequence[str], rows: Cells) -> str:
+    """A table."""
+    lines = ["|".join(["", *(f" {cell} " if cell else " " for cell in line), "\n"]) for line in (heads, *rows)]
+    return "".join([lines[0], "|---" * len(heads) + "|\n", *lines[1:]])
+
+
+def over_seeds(values: Sequence[float], sign: str = "") -> str:
+    """A mean over seeds, with its error where there are several."""
+    known = [value for value in values if not np.isnan(value)]
+    if not known:
+        return ""
+    mean, error = mean_and_error(known)
+    return short(mean, sign) + (f" ({short(error)})" if len(known) > 1 else "")
+
+
+def called(life: FinishedLife) -> str:
+    """What tables call a life and its like."""
+    return f"{label(life.agent)}, {life.steps_per_task:,}"
+
+
+# One table each
+
+
+def results() -> str:
+    """README: the paper's agent over all 64 tasks, beside tasks learnt alone."""
+    rows = []
+    for group in lifelong():
+        bars = [over_seeds([bar(life, name) for life in group.lives]) for name in BARS]
+        if bars[0]:
+            rows.append([group.label, str(len(group.lives)), *bars, beside_alone(group)])
+    return markdown(["agent, steps a task", "seeds", *BARS, "alone (STL) with as many steps"], rows)
+
+
+BARS = {
+    "zero-shot": metrics.zero_shot_bar,
+    "online": metrics.online_bar,
+    "offline": metrics.offline_bar,
+    "at the end": metrics.final_bar,
+}
+
+
+def bar(life: FinishedLife, name: str) -> float:
+    """The mean over tasks of one of the paper's bars."""
+    return known_mean(BARS[name](scored(life.path)))
+
+
+@cache
+def scored(path: Path) -> Scores:
+    """The scores of a committed life."""
+    return scores_of_life(read(path), {})
+
+
+def lifelong() -> list[Group]:
+    """Lives of all 64 tasks, one after another, but for those of each task alone."""
+    return [group for group in all_tasks() if group.agent != ALONE]
+
+
+def all_tasks() -> list[Group]:
+    """Lives of all 64 tasks, one after another."""
+    return grouped(lives_where(lambda config: len(config.chosen) == 64 and not config.order.together), called)
+
+
+def beside_alone(group: Group) -> str:
+    """What tasks come to alone, with as many steps; and the same tasks here, if these are not all."""
+    steps = group.lives[0].steps_per_task
+    alone = lives_where(lambda config: (config.agent, config.steps) == (ALONE, steps))
+    most = max((life.tasks for life in alone), default=0)
+    tasks = {name for life in alone if life.tasks == most for name in life.names}
+    text = over_seeds([np.mean(list(life.finals.values())) for life in alone if life.tasks == most])
+    here = [np.mean([life.finals[task] for task in life.names if task in tasks]) for life in group.lives]
+    return text if most in (0, group.tasks) else f"{text} on {most} tasks; here {over_seeds(here)} on these"
+
+
+def single_tasks() -> str:
+    """Single-task learning, against the released code."""
+    lives = lives_where(lambda config: config.agent == ALONE and {str(task) for task in config.chosen} == {*RELEASED})
+    rows = []
+    for task, released in RELEASED.items():
+        each = [life.finals[task] for life in lives]
+        mean, error = mean_and_error(each)
+        rows.append([task, short(released), f"**{short(mean)}** ({short(error)})", " ".join(map(short, each))])
+    return markdown(["task", "released code", f"ours, mean (s.e. over {len(lives)} seeds)", "each seed"], rows)
+
+
+def figure_2() -> str:
+    """Multi-task learning: trained tasks, and combinations never met."""
+    together = grouped(lives_where(lambda config: config.order.together and config.steps == QUARTER), called)
+    alone = [group for group in all_tasks() if group.agent == ALONE and group.lives[0].steps_per_task == QUARTER]
+    agents = [name for name in AGENTS.names if any(group.agent == name for group in together)]
+    beside = [over_seeds(finals(group.lives, "seen")) for group in alone]
+    rows = []
+    for count in sorted({group.tasks for group in together}):
+        for what, name in (("trained tasks", "seen"), ("unseen combinations", "unseen")):
+            own = [[one for one in together if (one.agent, one.tasks) == (agent, count)] for agent in agents]
+            cells = ["; ".join(over_seeds(finals(group.lives, name)) for group in found) for found in own]
+            rows.append([str(count), what, *cells, *(beside if not rows else [""] * len(alone))])
+    return markdown(["training tasks", "", *map(label, agents), *(f"STL, {one.tasks} tasks" for one in alone)], rows)
+
+
+def finals(lives: Sequence[FinishedLife], name: str) -> list[float]:
+    """The mean return of each life at its end, on tasks `seen` or `unseen`."""
+    return [life.summary[name]["mean_return"] for life in lives if name in life.summary]
+
+
+def figure_3() -> str:
+    """Lifelong learning: what is reached and kept."""
+    heads = ["agent, steps a task", "seeds", *BARS, "at the end minus offline", "worst task", "lost more than .02"]
+    rows = []
+    for group in all_tasks():
+        changes = [metrics.final_minus_offline(scored(life.path)) for life in group.lives]
+        bars = [over_seeds([bar(life, name) for life in group.lives]) for name in BARS]
+        worst = [float(metrics.worst_change(scored(life.path))[0]) for life in group.lives]
+        known = [change for one in changes for change in one if not np.isnan(change)]
+        lost = f"{sum(change < -LOST for change in known)} of {len(known)}" if known else ""
+        kept = [over_seeds([known_mean(one) for one in changes], "+"), short(min(worst), "+"), lost]
+        rows.append([group.label, str(len(group.lives)), *bars, *kept, as_expected(group)])
+    return markdown([*heads, "structures as first components suggest"], rows)
+
+
+def as_expected(group: Group) -> str:
+    """How many of the structures that were searched for are those that the modules' first components suggest."""
+    found = [metrics.structures(life.records) for life in group.lives]
+    if not all(found):
+        return ""
+    searched = sum(one["searched"] for one in found)
+    return f"{sum(one['as_expected'] for one in found)} of {searched}" if searched else "given"
+
+
+def figure_3_over_time() -> str:
+    """Lifelong learning: the training return within a task, and the return before learning as tasks accumulate."""
+    heads = ["agent, steps a task", *(f"at {step:,}" for step in STEPS), "zero-shot, by eights of tasks in order"]
+    rows = []
+    for group in all_tasks():
+        at = [short(float(np.mean([trained(life, step) for life in group.lives]))) for step in STEPS]
+        before = np.mean([metrics.zero_shot_bar(scored(life.path)) for life in group.lives], axis=0)
+        eights = [short(part.mean(), digits=2) for part in np.split(before, PARTS)]
+        rows.append([group.label, *at, " ".join(filter(None, eights))])
+    return markdown(heads, rows)
+
+
+def trained(life: FinishedLife, step: int) -> float:
+    """The mean training return at a step of each task; NaN beyond its steps."""
+    return float(np.interp(step, life.curves.steps, life.mean_curve)) if step <= life.steps_per_task else float("nan")
+
+
+def figure_3_cost() -> str:
+    """Lifelong learning: minutes and memory, of lives that tell."""
+    heads = ["agent, steps a task", *PHASES, "all, wall-clock minutes", "processor minutes", "most memory"]
+    rows = []
+    for group in all_tasks():
+        told = [life.summary for life in group.lives if "wall_seconds" in life.summary]
+        if told:
+            phases = [f"{np.mean([one['wall_seconds'].get(name, 0) for one in told]) / 60:.1f}" for name in PHASES]
+            every = f"{np.mean([one['seconds'] for one in told]) / 60:.0f}"
+            processor = f"{np.mean([sum(one['cpu_seconds'].values()) for one in told]) / 60:.0f}"
+            memory = f"{max(one['peak_megabytes'] for one in told) / 1000:.2f} GB"
+            rows.append([group.label, *phases, every, processor, memory])
+    return markdown(heads, rows)
+
+
+def rehearsal() -> str:
+    """Bounded rehearsal beside the paper's way."""
+    return table(json.loads(Path("docs/offline-32.json").read_text())) + "\n"
+
+
+def definitions() -> str:
+    """All metrics."""
+    rows = [
+        [metric.name, metric.source, f"`{metric.formula}`".replace("|", r"\|"), metric.better]
+        for metric in every_metric()
+    ]
+    return markdown(["metric", "by", "formula", "better"], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "results": results,
+    "stl": single_tasks,
+    "fig2": figure_2,
+    "fig3": figure_3,
+    "fig3-time": figure_3_over_time,
+    "fig3-cost": figure_3_cost,
+    "offline-32": rehearsal,
+    "metrics": definitions,
+}
+
+
+def rewritten(text: str) -> str:
+    """A page with its tables as they are now."""
+
+    def current(found: re.Match) -> str:
+        if found[1] not in TABLES:
+            raise unknown("table", found[1], TABLES)
+        return f"<!-- modlife: {found[1]} -->\n\n{TABLES[found[1]]()}<!-- end -->"
+
+    if len(MARKED.findall(text)) != text.count("<!-- modlife:"):
+        raise InputError("A table has no <!-- end -->.")
+    with contextlib.chdir(ROOT):
+        return MARKED.sub(current, text)
+
+
+def main() -> None:
+    """Writes all pages, or says which are not current."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    for name in PAGES:
+        page = ROOT / name
+        text, new = page.read_text(), rewritten(page.read_text())
+        if text != new:
+            print(f"{name}: {'not current' if options.check else 'written'}")
+            if options.check:
+                sys.exit(1)
+            page.write_text(new)
+
+
+if __name__ == "__main__":
+    main()
