@@ -33,13 +33,10 @@ def test_every_table_stands_on_a_page_once():
 
 def test_a_table_that_is_not_current_is_replaced_and_nothing_else(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(docs_tables, "TABLES", {"one": lambda: "| new |\n", "two": lambda: "| other |\n"})
-    text = (
-        "a\n<!-- modlife: one -->\n| old |\n| row |\n<!-- end -->\n\n| mine |\nb <!-- modlife: two -->\n<!-- end -->\n"
-    )
+    text = "a\n<!-- modlife: one -->\n| old |\n| row |\n<!-- end -->\n\n| mine |\nb <!-- modlife: two --><!-- end -->\n"
     new = docs_tables.rewritten(text)
-    assert new == (
-        "a\n<!-- modlife: one -->\n\n| new |\n<!-- end -->\n\n| mine |\nb <!-- modlife: two -->\n\n| other |\n<!-- end -->\n"
-    )
+    one, two = "<!-- modlife: one -->\n\n| new |\n<!-- end -->", "<!-- modlife: two -->\n\n| other |\n<!-- end -->"
+    assert new == f"a\n{one}\n\n| mine |\nb {two}\n"
     assert docs_tables.rewritten(new) == new
 
 
