@@ -155,6 +155,9 @@ def test_agents_side_by_side_by_hand(tmp_path: Path):
     both = compare([made_up(tmp_path / "again", "finetune", value=lambda number, task: 0.4), alone])
     assert {row["agent"]: row["transfer"] for row in both}["finetune"] == pytest.approx(0.0)
     assert (ewc["forgetting"], ewc["parameters"], stl["parameters"]) == (0.0, 18_863, 4 * 16_815)
+    assert ewc["normalised"] == pytest.approx(0.625 * 0.3 / (1 - 0.625 * 0.4), abs=1e-4)
+    assert (ewc["worst"], ewc["kept"]) == (0.0, 1.0)  # all is kept
+    assert ewc["return low"] < 0.6 < 0.8 < ewc["return high"] and stl["return low"] is None
     assert ewc["hours"] == pytest.approx(1 / 3600, abs=1e-4) and ewc["megabytes"] is None
 
 

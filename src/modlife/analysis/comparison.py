@@ -1,6 +1,6 @@
 """Agents side by side, from finished lives: what they reached, what they kept, and what it cost."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,15 +9,13 @@ import jax
 import numpy as np
 
 from modlife import metrics
-from modlife.analysis.groups import Group, grouped, in_steps
-from modlife.analysis.lives import FinishedLife, label, read_lives
+from modlife.analysis.groups import Group
+from modlife.analysis.lives import FinishedLife, read_lives
+from modlife.analysis.measures import curves_alone, groups_of, scores_of_life
 from modlife.errors import plain
-from modlife.metrics import mean_and_error
+from modlife.metrics import Curve, Scores, known_mean, mean_and_error, mean_over_lives
 from modlife.policies.bank import parameter_count
 from modlife.runs.config import build
-
-ALONE = "stl"
-"""The agent that learns every task by itself: what transfer is measured against."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +24,8 @@ class Column:
 
     name: str
     about: str
-    of: Callable[[FinishedLife, dict[str, float]], float | None]
-    """Takes a life, and the area under the learning curve of each task learnt alone."""
+    of: Callable[[FinishedLife, Scores], float | None]
+    """Takes a life and its scores, which have the learning curve of each task learnt alone; NaN is not known either."""
     digits: int = 3
 
 
@@ -39,12 +37,27 @@ COLUMNS = (
     Column(
         "transfer",
         "mean training return while a task is learnt, minus that of stl with as many steps; positive is better",
-        lambda life, alone: metrics.transfer(metrics.areas(life.records), alone),
+        lambda _, scores: known_mean(metrics.area_gain(scores)),
+    ),
+    Column(
+        "normalised",
+        "the same over what was missing to 1: Continual World's forward transfer",
+        lambda _, scores: known_mean(metrics.normalised_transfer(scores)),
     ),
     Column(
         "forgetting",
         "return of a task after its stage, minus that in its last evaluation on the way; positive is lost",
         lambda life, _: metrics.forgetting(life.records),
+    ),
+    Column(
+        "worst",
+        "return at the end minus that after its stage, of the task that lost most",
+        lambda _, scores: known_mean(metrics.worst_change(scores)),
+    ),
+    Column(
+        "kept",
+        "share of tasks that end within .05 of their best",
+        lambda _, scores: known_mean(metrics.kept(scores)),
     ),
     Column("parameters", "numbers in the networks that the agent acts by", lambda life, _: parameters(life), digits=0),
     Column("hours", "wall-clock", lambda life, _: life.summary["seconds"] / 3600, digits=2),
@@ -62,32 +75,23 @@ def parameters(life: FinishedLife) -> int:
     return parameter_count(build(life.config).network.init(key=jax.random.key(0)))
 
 
-def alone_in(lives: Sequence[FinishedLife], like: FinishedLife) -> dict[str, float]:
-    """For each task, the mean area under its learning curve over single-task lives of the same world and steps."""
-    found: dict[str, list[float]] = {}
-    for life in lives:
-        same = (life.steps_per_task, life.config.world) == (like.steps_per_task, like.config.world)
-        if life.agent == ALONE and same:
-            for task, value in metrics.areas(life.records).items():
-                found.setdefault(task, []).append(value)
-    return {task: float(np.mean(values)) for task, values in found.items()}
-
-
 def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """A line for each agent with its options: means over seeds and their errors; None where nothing is known."""
+    """A line for each agent with its options: means over seeds, errors and intervals; None where nothing is known."""
     lives = read_lives(paths)
-    groups = grouped(lives, lambda life: f"{label(life.agent)}, {life.tasks} tasks, {in_steps(life.steps_per_task)}")
-    return [line(group, alone_in(lives, group.lives[0])) for group in groups]
+    return [line(group, curves_alone(lives, group.lives[0])) for group in groups_of(lives)]
 
 
-def line(group: Group, alone: dict[str, float]) -> dict[str, Any]:
+def line(group: Group, alone: Mapping[str, Curve]) -> dict[str, Any]:
     """The line of lives that are alike."""
     row: dict[str, Any] = {"label": group.label, "agent": group.agent, "seeds": len(group.lives)}
+    scores = [scores_of_life(life, alone) for life in group.lives]
     for column in COLUMNS:
-        known = [value for life in group.lives if (value := column.of(life, alone)) is not None]
+        values = [column.of(life, own) for life, own in zip(group.lives, scores, strict=True)]
+        known = [value for value in values if value is not None and not np.isnan(value)]
         mean, error = mean_and_error(known) if known else (float("nan"), float("nan"))
-        row[column.name] = None if np.isnan(mean) else round(mean, 4)
-        row[f"{column.name} +-"] = None if np.isnan(error) else round(error, 4)
+        whole = mean_over_lives([np.array([value], float) for value in known])
+        numbers = {"": mean, " +-": error, " low": whole.low, " high": whole.high}
+        row |= {f"{column.name}{what}": None if np.isnan(one) else round(one, 4) for what, one in numbers.items()}
     return row
 
 
@@ -99,7 +103,8 @@ def as_text(rows: Sequence[dict[str, Any]]) -> str:
         cells.append([plain(row["label"]), str(row["seeds"]), *numbers])
     widths = [max(len(line[n]) for line in cells) for n in range(len(cells[0]))]
     lines = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in cells]
-    return "\n".join([*lines, "", *(f"{column.name}: {column.about}" for column in COLUMNS)])
+    about = [f"{column.name}: {column.about}" for column in COLUMNS]
+    return "\n".join([*lines, "", *about, "+-: standard error over seeds; 95 % intervals are in the CSV file (--out)"])
 
 
 def told(mean: float | None, error: float | None, digits: int) -> str:

@@ -15,13 +15,13 @@ class Options:
     """Compare the agents of run directories: return, transfer, forgetting, parameters, time and memory.
 
     Lives that differ in nothing but the seed are averaged, with standard errors. Transfer needs lives of `stl` with as
-    many steps per task among the run directories.
+    many steps per task among the run directories. `modlife metrics` has further definitions of transfer and forgetting.
     """
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
     """Run directories, or results with the same files."""
     out: Path | None = None
-    """The same as a CSV file."""
+    """The same as a CSV file, with 95 % intervals that resample whole lives."""
 
 
 def usual(arguments: Sequence[str]) -> Options:
