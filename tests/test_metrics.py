@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -340,6 +341,25 @@ def test_kinds_agents_curves_and_an_order_of_ones_own(tmp_path: Path):
     np.testing.assert_allclose(metrics.area_gain(scores), [1 / 3 - 4 / 30, NAN])
 
 
+CONTINUAL_WORLD = {
+    ("one", "average performance"): 0.558444,
+    ("one", "forgetting"): 0.003778,
+    ("one", "forward transfer"): 0.143662,
+    ("two", "average performance"): 0.563333,
+    ("two", "forgetting"): -0.032222,
+    ("two", "forward transfer"): 0.125332,
+}
+"""What continualworld/results_processing/tables.py of awarelab/continual_world, commit 73f63bb4, makes of the numbers
+in data/continual_world.csv, which were drawn at random: 2 methods x 3 seeds x 3 tasks x 6 evaluations, and 3 baselines of
+each task. Its returns after a stage are means of five evaluations, its areas means of evaluations: here, stairs."""
+
+
+def test_metrics_are_those_of_continual_worlds_own_program():
+    found = metrics.measured(metrics.read_scores(Path(__file__).parent / "data" / "continual_world.csv"))
+    values = {(row["label"], row["metric"]): row["value"] for row in found}
+    assert {name: values[name] for name in CONTINUAL_WORLD} == pytest.approx(CONTINUAL_WORLD, abs=2e-6)
+
+
 HEAD = "run,stage,task,value\n"
 
 
@@ -398,3 +418,8 @@ def test_a_table_is_measured_without_jax(tmp_path: Path):
     code = f"import sys, modlife.cli.main as cli; cli.main(['metrics', {table!r}]); print('jax' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.endswith("False\n")
+
+
+def test_the_page_shows_code_that_runs():
+    [code] = re.findall(r"```python\n(.*?)```", (RESULTS.parent / "docs" / "metrics.md").read_text(), re.DOTALL)
+    exec(compile(code, "docs/metrics.md", "exec"), {})
