@@ -350,7 +350,7 @@ CONTINUAL_WORLD = {
     ("two", "forward transfer"): 0.125332,
 }
 """What continualworld/results_processing/tables.py of awarelab/continual_world, commit 73f63bb4, makes of the numbers
-in data/continual_world.csv, which were drawn at random: 2 methods x 3 seeds x 3 tasks x 6 evaluations, and 3 baselines of
+in data/continual_world.csv, which were drawn at random: 2 methods x 3 seeds x 3 tasks x 6 evaluations, 3 baselines of
 each task. Its returns after a stage are means of five evaluations, its areas means of evaluations: here, stairs."""
 
 
