@@ -19,6 +19,7 @@ COMMANDS = {
     "play": "watch an agent in a task, as a GIF",
     "figure": "draw a figure of the paper from run directories",
     "table": "compare the agents of run directories: return, transfer, forgetting, cost",
+    "report": "write a page that shows lives, for a browser: curves, memory, modules, times",
     "sweep": "live many lives, some at a time, from a file with a line for each",
     "tune": "search for hyper-parameters as the paper did, in many lives at once",
     "bench": "measure speed on this machine, one JSON object a line",
