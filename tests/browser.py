@@ -8,9 +8,10 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -153,11 +154,20 @@ def browser(name: str) -> Iterator[Browser]:
                 os.close(end)
 
 
+START = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+for place, end in zip((3, 4), ends):
+    os.dup2(end, place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
 def started(command: list[str], reads: int, writes: int) -> subprocess.Popen:
     """The process, which reads commands from its file 3 and writes answers to its file 4."""
-    shell = ["sh", "-c", f'exec "$@" 3<&{reads} 4>&{writes}', "sh", *command]
+    whole = [sys.executable, "-S", "-c", START, str(reads), str(writes), *command]
     return subprocess.Popen(
-        shell, pass_fds=(reads, writes), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        whole, pass_fds=(reads, writes), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
 
 
@@ -169,6 +179,3 @@ def attached(found: Browser) -> Browser:
     for part in ("Page", "Runtime", "Log", "Network"):
         found.call(f"{part}.enable")
     return found
-
-
-Open = Callable[..., Browser]

@@ -43,6 +43,7 @@ def run(options: Options) -> None:
     check_file("page", options.out, ".html", ".htm")
     if not options.runs:
         raise InputError("Give at least one run directory.")
+    from modlife.analysis.report.page import write
     from modlife.analysis.report.told import read_all
 
     study = read_all(options.runs)
@@ -52,16 +53,6 @@ def run(options: Options) -> None:
         study = changed(options.runs, study)
     size = write(options.out, study, films(options, study))
     print(plain(f"{options.out}: {standing(study)}, {size / 1000:,.0f} kB; open it in a browser."))
-
-
-def write(out: Path, study: Any, strips: Sequence[Any] = (), *, reload: int | None = None) -> int:
-    """Writes the page whole, and returns its number of bytes."""
-    from modlife.analysis.lives import write_together
-    from modlife.analysis.report.page import page
-
-    data = page(study, strips, reload=reload).encode()
-    write_together({out: data})
-    return len(data)
 
 
 def standing(study: Any) -> str:

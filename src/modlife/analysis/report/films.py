@@ -100,4 +100,4 @@ def player(strip: Strip) -> Markup:
     strip_box = element(
         "div", picture, class_="strip", role="img", aria_label=f"Pictures of {strip.words}", tabindex="0"
     )
-    return element("figure", element("figcaption", strip.words), strip_box, class_="film", **about)
+    return element("figure", element("figcaption", strip.words), strip_box, class_="film third", **about)

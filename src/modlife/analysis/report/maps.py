@@ -32,7 +32,7 @@ def numbered(values: Float[np.ndarray, "row column"], row: int, column: int, *, 
     """The number of a cell, in ink or in the colour of the ground."""
     place = ((column + 0.5) / values.shape[1], (row + 0.5) / values.shape[0])
     look = {"dy": ".35em", "text_anchor": "middle", "class_": "on" if on else "off"}
-    return text_at(*place, short(values[row, column]), **look)
+    return text_at(*place, short(round(float(values[row, column]), 2)), **look)
 
 
 def cells_path(cells: np.ndarray, shade: int) -> Markup:

@@ -7,9 +7,11 @@ import itertools
 import time
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 
 from modlife import __version__
+from modlife.analysis.lives import write_together
 from modlife.analysis.report import films
 from modlife.analysis.report.charts import Chart
 from modlife.analysis.report.colours import classes, variables
@@ -48,6 +50,13 @@ def page(study: Study, strips: Sequence[Strip] = (), *, reload: int | None = Non
         style=style,
         script=script,
     )
+
+
+def write(out: Path, study: Study, strips: Sequence[Strip] = (), *, reload: int | None = None) -> int:
+    """Writes the page, whole, and returns its number of bytes."""
+    data = page(study, strips, reload=reload).encode()
+    write_together({out: data})
+    return len(data)
 
 
 def stylesheet(study: Study) -> str:

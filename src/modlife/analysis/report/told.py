@@ -213,12 +213,16 @@ def read_all(paths: Sequence[Path]) -> Study:
     if not paths:
         raise InputError("Give at least one run directory.")
     different = {path.resolve(): path for path in reversed(paths)}
-    lives = [read(path) for path in reversed(different.values())]
+    return study_of([read(path) for path in reversed(different.values())])
+
+
+def study_of(lives: Sequence[Told]) -> Study:
+    """Lives in groups; a copy of one is left out."""
     kept = without_copies([one.life for one in lives])
-    lives = [one for one in lives if any(one.life is life for life in kept)]
-    goes_on = {str(one.life.path) for one in lives if not one.has_ended}
+    chosen = [one for one in lives if any(one.life is life for life in kept)]
+    goes_on = {str(one.life.path) for one in chosen if not one.has_ended}
 
     def usual(life: FinishedLife) -> str:
         return named(life, life.tasks) + (" so far" if str(life.path) in goes_on else "")
 
-    return Study(tuple(lives), tuple(grouped([one.life for one in lives], usual)))
+    return Study(tuple(chosen), tuple(grouped(kept, usual)))

@@ -78,16 +78,16 @@ def chart(study: Study, lines: list[Line]) -> Chart:
     columns = steps[np.unique(np.linspace(0, len(steps) - 1, min(COLUMNS, len(steps))).round().astype(int))]
     thick = [line for line in lines if "thin" not in line.look]
     thin = [("thin", "one task")] if len(thick) < len(lines) else []
-    seeds = " (band: standard error over seeds)" if any(line.error is not None for line in lines) else ""
+    seeds = "; band: standard error over seeds" if any(line.error is not None for line in lines) else ""
     rise = f"The curve of {lines[0].name} goes from {value_at(lines[0], 0):.2f} to {value_at(lines[0], -1):.2f}."
     return line_chart(
         lines,
         columns,
         heads=["steps", *(f"{step:,.0f}" for step in columns)],
-        title=f"Return while learning{seeds}",
+        title="Return while learning",
         about=rise,
         say="{row}, after {column} steps: return {value}",
-        y="return",
+        y=f"return{seeds}",
         x="steps with the task",
         legend=legend([*((line.look, line.name) for line in thick), *thin]),
     )

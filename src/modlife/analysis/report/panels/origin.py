@@ -64,7 +64,7 @@ def of_life(told: Told) -> list[Part]:
         *conditions(manifest).items(),
     ]
     config = [(name, said(value)) for name, value in flat(to_json(told.life.config)).items()]
-    beginning = shown_table(Table(["", "what"], rows), "How it was begun")
+    beginning = shown_table(Table(["fact", "value"], rows), "How it was begun")
     options = shown_table(Table(["option", "value"], config), "All options")
     return [beginning, Fold("All options", [options])]
 

@@ -14,8 +14,8 @@ from modlife.analysis.report.told import Study
 from modlife.metrics import PHASES, mean_and_error
 
 FINAL = "final"
-WORDS = {"zero-shot": "before learning", "online": "after practice", "offline": "after folding in", FINAL: "at the end"}
-"""What people call the phases (zero-shot, online, offline, final)."""
+WORDS = {"zero-shot": "before", "online": "practised", "offline": "folded in", FINAL: "at the end"}
+"""What bars of the phases are called: zero-shot, online, offline, final."""
 ABOUT = (
     "Each task is tried before the agent has practised it (zero-shot), after practice on a copy of the modules "
     "(online), after what was learnt is folded into the shared modules (offline), and at the end of the life (final)."
@@ -64,11 +64,9 @@ def bars(study: Study, columns: dict[str, dict[str, list[float]]], **about: Any)
     ]
     every = [bar for group_bars in found.values() for bar in group_bars if bar]
     errors = any(np.isfinite(bar.error) for bar in every)
-    title = about.pop("title") + (" (line: standard error over seeds)" if errors else "")
+    about["y"] += "; lines: standard error over seeds" if errors else ""
     entries = [(f"{study.look(group)} thick", group.told()) for group in study.groups]
-    return bar_chart(
-        list(found.items()), title=title, table=Table(["lives", *found], rows), legend=legend(entries), **about
-    )
+    return bar_chart(list(found.items()), table=Table(["lives", *found], rows), legend=legend(entries), **about)
 
 
 def by_phase(study: Study, after: list[str]) -> Chart:
@@ -105,10 +103,10 @@ def before_learning(study: Study) -> Chart | None:
         [*dots, *lines],
         columns,
         heads=["tasks seen before", *(f"{column:.0f}" for column in columns)],
-        title=f"Return before learning a task (dots: tasks; line: mean of {window})",
+        title="Return before learning, as tasks accumulate",
         about=f"{known[0][0].label}: from {first:.2f} to {last:.2f}.",
         say="{row}, with {column} tasks seen before: return {value}",
-        y="return before learning",
+        y=f"return before learning; dots: tasks, line: mean of {window}",
         x="tasks seen before",
         legend=legend([(study.look(group), group.label) for group, _ in known]),
         height=220,
