@@ -19,6 +19,7 @@ demo: $(VENV)/base
 	  --steps 60000 --replay-size 20000 --seed 0 --out demo/run
 	$(BIN)/modlife eval demo/run --episodes 200
 	$(BIN)/modlife play demo/run --out demo/trained-agent.gif
+	$(BIN)/modlife report demo/run --film floor/red/dynamics-0 food/green/dynamics-1 --out demo/report.html
 
 # An arm learns in a few minutes to approach what it should lift, and keeps it when it has met a second object.
 demo-robot: $(VENV)/robot

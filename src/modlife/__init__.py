@@ -4,6 +4,7 @@
     modlife.live(config, "runs/a")                                     # lives it; `living` does it moment by moment
     run = modlife.load("runs/a")                                       # the agent of a run directory, at work again
     run.evaluate(run.unseen)                                           # returns on combinations it never met
+    modlife.report("runs/a", out="report.html")                        # a page that shows the life
 
 Importing the package registers its Gymnasium environments and loads nothing heavy: JAX comes with the first call that
 computes. The algorithm stands in `modlife.lifelong.compositional`, the main loop in `modlife.lifelong.loop`.
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from modlife.runs.load import Run
 
 __version__ = "0.1.0"
-__all__ = ["config", "live", "living", "load", "register", "resume"]
+__all__ = ["config", "live", "living", "load", "register", "report", "resume"]
 
 gymnasium.register(
     id="modlife/Grid2D-v0",
@@ -141,6 +142,15 @@ def load(path: str | Path) -> "Run":
     for complaint in run.complaints:
         warnings.warn(complaint, stacklevel=2)
     return run
+
+
+def report(*runs: str | Path, out: str | Path = "report.html") -> Path:
+    """Writes a page that shows the lives of run directories, or compares several; returns its path."""
+    from modlife.analysis.report.page import write
+    from modlife.analysis.report.told import read_all
+
+    write(Path(out), read_all([Path(run) for run in runs]))
+    return Path(out)
 
 
 def register(*entries: Any) -> None:
