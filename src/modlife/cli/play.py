@@ -12,18 +12,22 @@ from modlife.cli.choices import usual_world
 from modlife.cli.words import check_file, tell, whole_file
 from modlife.domains.domain import DOMAINS, environment_of
 from modlife.errors import InputError
+from modlife.runs.shipped import SHIPPED, introduction
 
 
 @dataclass(frozen=True)
 class Options:
-    """Watch an agent in one task, as a GIF: the one that a run directory holds, or one that has not learnt."""
+    """Watch an agent in one task, as a GIF: the one that a run directory holds, or the one that comes with the package.
+
+    With `--domain`, `--policy` or `--world`, one that has not learnt: a script, or chance.
+    """
 
     run: tyro.conf.Positional[Path | None] = None
-    """A run directory made by `modlife train`; without it, an agent that has not learnt acts."""
+    """A run directory made by `modlife train`; without it, the agent that comes with the package."""
     domain: str = "grid2d"
-    """Where the agent without a run directory acts."""
+    """Where an agent acts that has not learnt."""
     policy: Literal["scripted", "random"] | None = None
-    """How it acts there: by the domain's script, or at random; by default by the script if there is one."""
+    """How an agent acts that has not learnt: by the domain's script, or at random; by default the script, if any."""
     task: str | None = None
     """The task, one component per factor; `modlife list` shows all. By default the last one learnt, or the first."""
     episodes: int = 3
@@ -33,9 +37,9 @@ class Options:
     out: Path = Path("play.gif")
     """The GIF file to write."""
     world: Any = None
-    """Which tasks there are, for the agent without a run directory."""
+    """Which tasks there are, for an agent that has not learnt."""
     beside: tyro.conf.Suppress[tyro.conf.Fixed[tuple[str, ...]]] = ()
-    """Options that were given, and say nothing beside a run directory."""
+    """Options that were given, and are about an agent that has not learnt."""
 
 
 def usual(arguments: Sequence[str]) -> Options:
@@ -62,7 +66,7 @@ def run(options: Options) -> None:
     start_jax()
     from modlife.domains.film import film
 
-    who, domain, env, task, act = learnt(options) if options.run else unlearnt(options)
+    who, domain, env, task, act = unlearnt(options) if options.beside else learnt(options)
     pictures = domain.of("pictures", env)
     with whole_file(options.out) as aside:
         returns, solved = film(env, pictures, task, act, aside, episodes=options.episodes, seed=options.seed)
@@ -77,12 +81,11 @@ def learnt(options: Options) -> tuple[Any, ...]:
     """Who acts, where, in which task and how: the agent of a run directory."""
     from modlife.runs.load import Run
 
-    assert options.run is not None
-    found = Run.load(options.run)
-    for complaint in found.complaints:
-        tell(complaint)
+    found = Run.load(options.run or SHIPPED)
+    for sentence in (*([] if options.run else [introduction(found)]), *found.complaints):
+        tell(sentence)
     task = found.task(options.task)
-    return options.run, found.domain, found.agent.env, task, found.actor(task)
+    return options.run or "it", found.domain, found.agent.env, task, found.actor(task)
 
 
 def unlearnt(options: Options) -> tuple[Any, ...]:
