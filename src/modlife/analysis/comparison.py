@@ -99,7 +99,8 @@ def as_text(rows: Sequence[dict[str, Any]]) -> str:
         cells.append([plain(row["label"]), str(row["seeds"]), *numbers])
     widths = [max(len(line[n]) for line in cells) for n in range(len(cells[0]))]
     lines = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in cells]
-    return "\n".join([*lines, "", *(f"{column.name}: {column.about}" for column in COLUMNS)])
+    errors = ["+-: standard error over seeds"] if any("+-" in line for line in lines) else []
+    return "\n".join([*lines, "", *(f"{column.name}: {column.about}" for column in COLUMNS), *errors])
 
 
 def told(mean: float | None, error: float | None, digits: int) -> str:

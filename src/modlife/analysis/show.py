@@ -23,6 +23,8 @@ WORST = 10
 """Losses and alarms that are listed."""
 NARROW, WIDE = 8, 24
 """Letters of a curve."""
+MISSED = ("found", "online", "before", "structure")
+"""Columns that are left out of narrow terminals, the first one first."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,14 @@ class Page:
 def show(story: Story, page: Page) -> str:
     """One life."""
     parts = (about(story), curves(story, page), losses(story), modules(story, page), alarms(story), times(story))
-    return "\n\n".join("\n".join(part) for part in parts if part)
+    return "\n\n".join("\n".join(flowed(part, page.width)) for part in parts if part)
+
+
+def flowed(lines: Sequence[str], width: int) -> Iterator[str]:
+    """Lines, those in pieces that are longer than there is room."""
+    for line in lines:
+        short = len(line) <= width
+        yield from [line] if short else textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False)
 
 
 def about(story: Story) -> list[str]:
@@ -86,10 +95,7 @@ def curves(story: Story, page: Page) -> list[str]:
     if not story.tasks:
         return []
     groups = grouped(story.tasks, EACH if not page.every_task else len(story.tasks))
-    heads = [" ".join(name for name in ("task", "" if len(groups) == len(story.tasks) else "(mean of)") if name)]
-    columns = shown_columns(story)
-    rows = [[label(group), *(cell(group, column) for column in columns)] for group in groups]
-    body = table([[*heads, *(column.name for column in columns)], *rows])
+    body = returns(groups, shown_columns(story), page.width - NARROW - 2)
     room = min(WIDE, page.width - max(map(len, body)) - 2)
     low, high = span(story)
     if room < NARROW or not story.curves:
@@ -129,6 +135,20 @@ COLUMNS = (
 def shown_columns(story: Story) -> list[Column]:
     """Those that any task has a value for."""
     return [column for column in COLUMNS if any(column.of(one) is not None for one in story.tasks)]
+
+
+def returns(groups: Sequence[Sequence[TaskStory]], columns: Sequence[Column], room: int) -> list[str]:
+    """A table of tasks, or groups of them; where there is no room for it, without what can best be missed."""
+    names = ["task" if all(len(group) == 1 for group in groups) else "tasks (means)", *map(label, groups)]
+    kept = list(columns)
+    while True:
+        cells = [[column.name, *(cell(group, column) for group in groups)] for column in kept]
+        cells = [column for column in cells if any(column[1:])]
+        body = table(list(zip(names, *cells, strict=True)))
+        missed = [column for column in kept if column.name in MISSED]
+        if not missed or max(map(len, body)) <= room:
+            return body
+        kept.remove(min(missed, key=lambda column: MISSED.index(column.name)))
 
 
 def grouped(tasks: Sequence[TaskStory], most: int) -> list[Sequence[TaskStory]]:
@@ -287,28 +307,27 @@ def short_names(paths: Sequence[Path]) -> list[str]:
 
 
 def differing(stories: Sequence[Story]) -> list[list[str]]:
-    """Options that are not the same in all lives."""
-    names = list(dict.fromkeys(name for story in stories for name in story.options))
-    found = {name: [story.options.get(name) for story in stories] for name in names if name != "schema"}
-    return [
-        [name, *(in_cell(value) for value in values)]
-        for name, values in found.items()
-        if len({json.dumps(value) for value in values}) > 1
-    ]
+    """Options that are not the same in all lives that have them; a dash where one has not."""
+    names = dict.fromkeys(name for story in stories for name in story.options if name != "schema")
+    rows = []
+    for name in names:
+        values = {json.dumps(story.options[name]) for story in stories if name in story.options}
+        if len(values) > 1:
+            rows.append([name, *(in_cell(story.options[name]) if name in story.options else "-" for story in stories)])
+    return rows
 
 
 def in_cell(value: Any) -> str:
-    """An option's value; a dash where a life has no such option."""
-    if isinstance(value, list):
-        return plain(" ".join(map(str, value)), 40) or "none"
-    return "-" if value is None else plain(value, 40)
+    """An option's value."""
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return plain(text, 40) or "none"
 
 
 def numbers(stories: Sequence[Story]) -> list[list[str]]:
     """What lives came to; rows that none has are left out."""
     shared = min(len(story.seen) for story in stories)
     lines: list[tuple[str, Callable[[Story], str | None]]] = [
-        ("", lambda one: one.standing.state),
+        ("state", lambda one: one.standing.state),
         ("tasks learnt", lambda one: str(one.standing.met)),
         ("return now", lambda one: told(one.now)),
         (f"return after {counted(shared, 'stage')}", lambda one: told(after(one, shared))),
@@ -318,10 +337,6 @@ def numbers(stories: Sequence[Story]) -> list[list[str]]:
         ("gained since, mean", lambda one: told(one.mean_change, sign=True)),
         ("worst", lambda one: told(one.losses[0].change, sign=True) if one.losses else None),
         ("alarms", lambda one: str(len(one.alarms)) if one.looked else None),
-        (
-            "structures as expected",
-            lambda one: f"{one.how['as_expected']} of {one.how['searched']}" if one.how else None,
-        ),
         ("time", lambda one: in_time(seconds) if (seconds := spent(one)) else None),
         ("megabytes", lambda one: told(one.standing.peak_megabytes, digits=0)),
     ]

@@ -33,13 +33,13 @@ class Options:
     task: tuple[str, ...] = ()
     """Only these tasks, each as one component per factor."""
     unseen: bool = False
-    """All combinations that it never trained on (zero-shot). Nothing is learnt; one that searches first tries modules."""
+    """All combinations that it never trained on (zero-shot): nothing is learnt; one that searches tries modules."""
     by_components: bool = False
     """Without that search: for each component of an unseen task the module that was first used for it."""
     episodes: int = 1000
     """Episodes per task, each with a layout of its own."""
     acting: Acting | None = None
-    """Act by this rule instead of the agent's own."""
+    """Act by this rule instead of the agent's own. Greedy ones can do far worse: without memory it gets stuck."""
     seed: int = 0
     """Layouts and actions follow from it; training used others."""
     as_json: Json = False
