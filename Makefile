@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/base
 	$(BIN)/modlife list --picture demo/tasks.png
 	$(BIN)/modlife graph --task wall/red/dynamics-2 --out demo/graph.svg
-	$(BIN)/modlife play --task floor/purple/dynamics-3 --out demo/random-agent.gif
+	$(BIN)/modlife play --policy random --task floor/purple/dynamics-3 --out demo/random-agent.gif
 	rm -rf demo/run
 	$(BIN)/modlife train --agent comp-search --world.statics floor food --world.colour-count 2 --world.dynamics-count 2 \
 	  --steps 60000 --replay-size 20000 --seed 0 --out demo/run

@@ -18,14 +18,14 @@ from modlife.learners import bounded, offline
 from modlife.learners.bounded import Bounded
 from modlife.learners.config import BoundedConfig
 from modlife.learners.replay_table import Layout, Lesson, Rows
-from modlife.lifelong.agent import AgentState, Facts
+from modlife.lifelong.agent import AgentState
 from modlife.lifelong.consolidate import Consolidate
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.retention import Mark, Retained, Retention, Suspect, harm_of
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import Output
-from modlife.types import Structure
+from modlife.types import Facts, Structure
 
 SIZE = TIMES * ENVS
 KEY = jax.random.key(0)

@@ -52,7 +52,8 @@ def test_pictures_are_drawn(tmp_path: Path):
 
 def test_play_films_a_random_agent_the_same_for_the_same_seed(tmp_path: Path):
     for name in ("a.gif", "b.gif"):
-        out = modlife("play", "--task", "lava/blue/dynamics-1", "--seed", "4", "--out", name, cwd=tmp_path)
+        options = ["--policy", "random", "--seed", "4", "--out", name]
+        out = modlife("play", "--task", "lava/blue/dynamics-1", *options, cwd=tmp_path)
         assert re.fullmatch(rf"random agent in lava/blue/dynamics-1: mean return .* {name}\n", out.out), out.err
     assert (tmp_path / "a.gif").read_bytes() == (tmp_path / "b.gif").read_bytes()
     with Image.open(tmp_path / "a.gif") as film:

@@ -15,7 +15,6 @@ from terminal import lenient
 
 from modlife.errors import InputError
 from modlife.learners.replay import Replay, Shelved
-from modlife.lifelong.agent import Facts
 from modlife.runs import checkpoints as saving
 from modlife.runs.checkpoints import FORMAT, INDEX, STATE, Checkpoints, Description, named_arrays
 from modlife.runs.durable import Disk, sha256
@@ -23,6 +22,7 @@ from modlife.runs.life import run_life
 from modlife.runs.restore import tree_of
 from modlife.runs.sealed import File, sealed, unsealed
 from modlife.runs.store import RunDirectory, RunWriter
+from modlife.types import Facts
 
 
 @pytest.fixture

@@ -45,3 +45,19 @@ class Split:
 
     train: tuple[Task, ...]
     held_out: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that an agent's state says besides arrays. A checkpoint holds it as it is."""
+
+    met: tuple[Task, ...] = ()
+    """Tasks in the order in which they were learnt."""
+    structures: tuple[Structure, ...] = ()
+    """The structure of each task met, and of the one in hand once it has one; where the agent has such."""
+    spent: int = 0
+    """Environment steps of the task in hand that were taken before its online phase."""
+    phase: str = ""
+    """The phase that the agent is in; empty between tasks."""
+    done: int = 0
+    """Steps done in it."""

@@ -104,7 +104,10 @@ def as_text(rows: Sequence[dict[str, Any]]) -> str:
     widths = [max(len(line[n]) for line in cells) for n in range(len(cells[0]))]
     lines = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in cells]
     about = [f"{column.name}: {column.about}" for column in COLUMNS]
-    return "\n".join([*lines, "", *about, "+-: standard error over seeds; 95 % intervals are in the CSV file (--out)"])
+    if any("+-" in line for line in lines):
+        about.append("+-: standard error over seeds; 95 % intervals are in the CSV file (--out)")
+    return "
+".join([*lines, "", *about])
 
 
 def told(mean: float | None, error: float | None, digits: int) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import tyro
 
 from modlife.checks import check_evaluation
-from modlife.cli.choices import REQUIRED, Json
+from modlife.cli.choices import Json
 from modlife.cli.words import tell
 from modlife.errors import InputError
 from modlife.metrics import stages_of
+from modlife.runs.shipped import SHIPPED, introduction
 from modlife.types import Acting
 
 if TYPE_CHECKING:
@@ -22,18 +23,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """Evaluate the agent that a run directory holds: on the tasks it learnt, or on others."""
+    """Evaluate the agent that a run directory holds: on the tasks it learnt, or on others.
 
-    run: tyro.conf.Positional[Path]
-    """A run directory made by `modlife train`."""
+    Without a run directory, the agent that comes with the package: it has learnt 48 of the 64 tasks of the 2-D world.
+    """
+
+    run: tyro.conf.Positional[Path | None] = None
+    """A run directory made by `modlife train`; without it, the agent that comes with the package."""
     task: tuple[str, ...] = ()
     """Only these tasks, each as one component per factor."""
     unseen: bool = False
-    """All combinations that it never trained on (zero-shot), their structures by their components."""
+    """All combinations that it never trained on (zero-shot): nothing is learnt; one that searches tries modules."""
+    by_components: bool = False
+    """Without that search: for each component of an unseen task the module that was first used for it."""
     episodes: int = 1000
     """Episodes per task, each with a layout of its own."""
     acting: Acting | None = None
-    """Act by this rule instead of the agent's own."""
+    """Act by this rule instead of the agent's own. Greedy ones can do far worse: without memory it gets stuck."""
     seed: int = 0
     """Layouts and actions follow from it; training used others."""
     as_json: Json = False
@@ -42,7 +48,7 @@ class Options:
 
 def usual(arguments: Sequence[str]) -> Options:
     """The options."""
-    return Options(run=REQUIRED)
+    return Options()
 
 
 def run(options: Options) -> None:
@@ -56,12 +62,29 @@ def run(options: Options) -> None:
     from modlife.cli.tables import evaluation_table
     from modlife.runs.load import Run
 
-    found = Run.load(options.run)
-    for complaint in found.complaints:
-        tell(complaint)
+    found = Run.load(options.run or SHIPPED)
+    for sentence in (*([] if options.run else [introduction(found)]), *found.complaints):
+        tell(sentence)
     tasks = options.task or (found.unseen if options.unseen else None)
-    record = found.evaluate(tasks, episodes=options.episodes, acting=options.acting, seed=options.seed)
-    print(json.dumps(record) if options.as_json else evaluation_table(record, searched=searched(found)))
+    asked = {name: getattr(options, name) for name in ("episodes", "acting", "seed", "by_components")}
+    record = found.evaluate(tasks, **asked)
+    if options.as_json:
+        print(json.dumps(record))
+        return
+    print(evaluation_table(record, searched=searched(found)))
+    if note := unlearnt(found, record["tasks"], by_components=options.by_components):
+        print(note)
+
+
+def unlearnt(found: "Run", tasks: Sequence[str], *, by_components: bool) -> str:
+    """That some tasks were never learnt, and where their structures come from; nothing where all were."""
+    new = [task for task in tasks if task not in {str(one) for one in found.tasks}]
+    if not new:
+        return ""
+    how = "it tried combinations of its modules in some episodes, took the best"
+    if by_components or not any(found.found.values()):
+        how = "its modules were taken by the tasks' components"
+    return f"On {len(new)} of these {len(tasks)} tasks it was never trained: {how}, and learnt nothing."
 
 
 def searched(found: "Run") -> set[str]:

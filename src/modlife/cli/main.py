@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "let an agent learn tasks, into a run directory",
     "eval": "evaluate the agent of a run directory, on tasks it learnt or on unseen ones",
     "play": "watch an agent in a task, as a GIF",
+    "show": "see lives in the terminal: curves, forgetting, modules; several side by side",
     "figure": "draw a figure of the paper from run directories",
     "table": "compare the agents of run directories: return, transfer, forgetting, cost",
     "metrics": "transfer, forgetting and the like of run directories or of anybody's numbers, with intervals",
@@ -39,9 +40,10 @@ usage: modlife COMMAND [OPTIONS]
 
 first steps:
   modlife list                                   the 64 tasks of the 2-D world
-  modlife play --task lava/blue/dynamics-1       a random agent in one of them
+  modlife play --task lava/blue/dynamics-1       a trained agent in one of them; --policy random for one that is not
+  modlife eval --unseen                          how it does on combinations that it never met
   modlife train --tasks 8 --steps 100000 --out runs/a
-  modlife eval runs/a --unseen                   how it does on combinations it never met
+  modlife show runs/a                            what it learnt, forgot, and uses which module for
 """
 
 

@@ -9,21 +9,26 @@ import tyro
 
 from modlife.checks import check_count, check_seed
 from modlife.cli.choices import usual_world
+from modlife.cli.tables import path_of
 from modlife.cli.words import check_file, tell, whole_file
 from modlife.domains.domain import DOMAINS, environment_of
 from modlife.errors import InputError
+from modlife.runs.shipped import SHIPPED, introduction
 
 
 @dataclass(frozen=True)
 class Options:
-    """Watch an agent in one task, as a GIF: the one that a run directory holds, or one that has not learnt."""
+    """Watch an agent in one task, as a GIF: the one that a run directory holds, or the one that comes with the package.
+
+    With `--domain`, `--policy` or `--world`, one that has not learnt: a script, or chance.
+    """
 
     run: tyro.conf.Positional[Path | None] = None
-    """A run directory made by `modlife train`; without it, an agent that has not learnt acts."""
+    """A run directory made by `modlife train`; without it, the agent that comes with the package."""
     domain: str = "grid2d"
-    """Where the agent without a run directory acts."""
+    """Where an agent acts that has not learnt."""
     policy: Literal["scripted", "random"] | None = None
-    """How it acts there: by the domain's script, or at random; by default by the script if there is one."""
+    """How an agent acts that has not learnt: by the domain's script, or at random; by default the script, if any."""
     task: str | None = None
     """The task, one component per factor; `modlife list` shows all. By default the last one learnt, or the first."""
     episodes: int = 3
@@ -33,9 +38,9 @@ class Options:
     out: Path = Path("play.gif")
     """The GIF file to write."""
     world: Any = None
-    """Which tasks there are, for the agent without a run directory."""
+    """Which tasks there are, for an agent that has not learnt."""
     beside: tyro.conf.Suppress[tyro.conf.Fixed[tuple[str, ...]]] = ()
-    """Options that were given, and say nothing beside a run directory."""
+    """Options that were given, and are about an agent that has not learnt."""
 
 
 def usual(arguments: Sequence[str]) -> Options:
@@ -62,10 +67,11 @@ def run(options: Options) -> None:
     start_jax()
     from modlife.domains.film import film
 
-    who, domain, env, task, act = learnt(options) if options.run else unlearnt(options)
+    who, domain, env, task, act, modules = unlearnt(options) if options.beside else learnt(options)
     pictures = domain.of("pictures", env)
     with whole_file(options.out) as aside:
-        returns, solved = film(env, pictures, task, act, aside, episodes=options.episodes, seed=options.seed)
+        asked = {"episodes": options.episodes, "seed": options.seed, "modules": modules}
+        returns, solved = film(env, pictures, task, act, aside, **asked)
     mean = sum(returns) / len(returns)
     print(
         f"{who} in {task}: mean return {mean:.3f}, goal met in {sum(solved)} of {options.episodes} episodes: "
@@ -74,24 +80,24 @@ def run(options: Options) -> None:
 
 
 def learnt(options: Options) -> tuple[Any, ...]:
-    """Who acts, where, in which task and how: the agent of a run directory."""
+    """Who acts, where, in which task, how, and with which modules: the agent of a run directory."""
     from modlife.runs.load import Run
 
-    assert options.run is not None
-    found = Run.load(options.run)
-    for complaint in found.complaints:
-        tell(complaint)
+    found = Run.load(options.run or SHIPPED)
+    for sentence in (*([] if options.run else [introduction(found)]), *found.complaints):
+        tell(sentence)
     task = found.task(options.task)
-    return options.run, found.domain, found.agent.env, task, found.actor(task)
+    act, (structure, *_) = found.actor(task), found.agent.about(found.knowing([task]), [task]).get("structure", [()])
+    return options.run or "it", found.domain, found.agent.env, task, act, path_of(structure or ())
 
 
 def unlearnt(options: Options) -> tuple[Any, ...]:
-    """Who acts, where, in which task and how: a script, or chance."""
+    """Who acts, where, in which task and how, without modules: a script, or chance."""
     from modlife.domains.film import random_act
 
     domain, world = DOMAINS[options.domain], options.world
     task = world.graph.tasks[0] if options.task is None else world.graph.parse(options.task)
     env = environment_of(world)
     if options.policy == "random" or (options.policy is None and domain.scripted is None):
-        return "random agent", domain, env, task, random_act(env)
-    return "scripted agent", domain, env, task, domain.of("scripted", env, task)
+        return "random agent", domain, env, task, random_act(env), ""
+    return "scripted agent", domain, env, task, domain.of("scripted", env, task), ""

@@ -7,6 +7,9 @@ from typing import Any
 MOST_LINES = 24
 """Lives with more tasks are told by their averages only."""
 
+MUCH = 0.05
+"""A return whose loss is worth a word."""
+
 MEANINGS = {
     "zero-shot": "each task before learning it",
     "online": "each task after learning online",
@@ -22,16 +25,26 @@ def summary_text(summary: dict[str, Any]) -> str:
     ]
     for when, averages in summary.get("by_phase", {}).items():
         lines.append(f"  {MEANINGS.get(when, when):<35} return {averages['mean_return']:.3f}")
+    lines += undone(summary.get("by_phase", {}))
     if set(MEANINGS) <= set(summary.get("by_phase", {})) and summary["tasks"] <= MOST_LINES:
         lines = [phases_table(summary), "", *lines]
     if "structures" in summary and summary["structures"]["searched"]:
         found = summary["structures"]
-        lines.append(f"  structures found as expected         {found['as_expected']} of {found['searched']}")
+        lines.append(f"  searched structures: {by_components(found['as_expected'], found['searched'])}")
     if "unseen" in summary:
-        lines.append(evaluation_line("unseen combinations (zero-shot)", summary["unseen"]))
+        lines.append(evaluation_line("unseen combinations, by components", summary["unseen"]))
     for factor, mean in summary.get("wrong_module", {}).items():
         lines.append(f"  wrong {factor + ' module':<29} return {mean:.3f}")
     return "\n".join(lines)
+
+
+def undone(by_phase: dict[str, Any]) -> list[str]:
+    """That the offline phase lost much of what was learnt online, and what may help."""
+    if not {"online", "offline"} <= set(by_phase):
+        return []
+    lost = by_phase["online"]["mean_return"] - by_phase["offline"]["mean_return"]
+    hint = "a larger --replay-size, more --steps or --offline.epochs may keep it"
+    return [f"  the offline phase lost {lost:.3f} of that: {hint}"] if lost > MUCH else []
 
 
 def phases_table(summary: dict[str, Any]) -> str:
@@ -68,7 +81,7 @@ def evaluation_table(record: dict[str, Any], *, searched: Collection[str] = ()) 
         lines[0] += f"{gap}structure  expected"
         for number, (found, expected) in enumerate(zip(record["structure"], record["expected"], strict=True), start=1):
             lines[number] += f"{gap}{path_of(found):<9}  {path_of(expected) if expected else 'none'}"
-    lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}  (+-: standard error)")
+    lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}  (+-: standard error of the mean over episodes)")
     if "structure" in record:
         lines += as_expected(record, searched)
     return "\n".join(lines)
@@ -78,7 +91,12 @@ def as_expected(record: dict[str, Any], searched: Collection[str]) -> list[str]:
     """How many structures that a search found are those that the modules' first components suggest."""
     found = zip(record["tasks"], record["structure"], record["expected"], strict=True)
     right = [list(structure) == list(expected or ()) for task, structure, expected in found if task in searched]
-    return [f"structures found as expected: {sum(right)} of {len(right)}"] if right else []
+    return [f"searched structures: {by_components(sum(right), len(right))}"] if right else []
+
+
+def by_components(right: int, searched: int) -> str:
+    """How many structures are what components alone would suggest, and that this is no mark."""
+    return f"{right} of {searched} have for every component the module first used for it; others may be as good"
 
 
 def terminal_width() -> int:

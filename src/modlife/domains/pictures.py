@@ -21,6 +21,18 @@ def captioned(picture: Picture, text: str, *, size: int = 14) -> Picture:
     return np.concatenate([picture, np.asarray(strip)])
 
 
+def with_captions(picture: Picture, lines: Sequence[str], *, size: int = 12) -> Picture:
+    """The picture with lines of text below it, from its left; letters are smaller where a line would not fit."""
+    width, margin = picture.shape[1], 6
+    strip = Image.new("RGB", (width, len(lines) * (size + 4) + 4), "white")
+    pen = ImageDraw.Draw(strip)
+    for number, line in enumerate(lines):
+        long = pen.textlength(line, font=ImageFont.load_default(size))
+        font = ImageFont.load_default(min(size, max(7.0, size * (width - 2 * margin) / max(1.0, long))))
+        pen.text((margin, number * (size + 4) + 1), line, fill="black", font=font)
+    return np.concatenate([picture, np.asarray(strip)])
+
+
 def contact_sheet(pictures: Sequence[Picture], *, columns: int, margin: int = 6) -> Picture:
     """Pictures of one size side by side, row after row, on white."""
     height, width, _ = pictures[0].shape

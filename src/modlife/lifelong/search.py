@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from modlife.domains.env import PRNGKey, at_once, is_slow
 from modlife.learners.rollout import Episodes
-from modlife.lifelong.agent import AgentState, Reports
+from modlife.lifelong.agent import Agent, AgentState, Reports, begun
 from modlife.lifelong.evaluation import Judge, evaluate_chunk, in_pieces
 from modlife.lifelong.reports import Chosen, Evaluated
 from modlife.lifelong.settings import EIGHTHS, ExhaustiveConfig
@@ -180,6 +180,21 @@ class ChooseStructure:
         zero_shot = self.judge.evaluate([self.task], [policy], key=self.key_evaluate)
         state = state.noting(structures=(*state.structures, chosen.structure), spent=chosen.steps)
         return replace(state, solved=bool(zero_shot.success.any())), (chosen, Evaluated("zero-shot", zero_shot))
+
+
+def found_structure(agent: Agent, state: AgentState, task: Task, *, key: PRNGKey) -> Structure | None:
+    """The structure that the agent's own search finds for a task that it never met; nothing is learnt.
+
+    None where there is nothing to search for: it has met the task, is told structures, or has none.
+    """
+    phase = None if agent.together or task in state.met else agent.phases([task], key=key)[0]
+    if phase is None or phase.name != ChooseStructure.name or not phase.length(state):
+        return None
+    searching = begun(phase, state)
+    for done, work, _ in phase.run(searching):
+        searching = replace(searching.noting(done=done), work=work)
+    found, _ = phase.end(searching)
+    return found.structures[-1]
 
 
 def least_used(options: Sequence[Structure], structures: Sequence[Structure]) -> Structure:

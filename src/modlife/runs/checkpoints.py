@@ -14,16 +14,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from modlife.errors import InputError, ReadError
-from modlife.learners.replay import NOTHING, UNKNOWN, AnyReplay, Replay, Shelved
-from modlife.lifelong.agent import Facts
 from modlife.runs.codec import from_json, to_json
 from modlife.runs.durable import ASIDE, Disk, clear, read_regular, reading, replace_file, save_error, sha256
 from modlife.runs.sealed import File, sealed, unsealed
+from modlife.types import Facts
+
+if TYPE_CHECKING:  # whoever only reads what a life tells need not wait for JAX
+    from modlife.learners.replay import AnyReplay, Replay, Shelved
 
 FORMAT = 3
 """Version of a checkpoint's layout. Formats 1 and 2 were never released."""
@@ -37,8 +39,8 @@ NUMBER = re.compile("[0-9]{8}")
 MOST = 10**7
 """More checkpoints than a life can have made."""
 CHECKSUM = re.compile(r"[0-9a-f]{64}")
-MORE = {"taught": NOTHING, "measured": UNKNOWN}
-"""Fields of replay that only some agents fill."""
+MORE = {"taught": np.zeros((0, 0, 0), np.float16), "measured": np.zeros(0, np.float32)}
+"""Fields of replay that only some agents fill, as they are where nothing is in them."""
 STATE, INDEX = "state.safetensors", "checkpoint.json"
 
 
@@ -100,7 +102,7 @@ class Checkpoints:
         """Where a checkpoint is."""
         return self.folder / f"{number:08d}"
 
-    def save(self, tree: Any, memory: tuple[AnyReplay, ...], description: Description) -> int:
+    def save(self, tree: Any, memory: "tuple[AnyReplay, ...]", description: Description) -> int:
         """Writes a checkpoint, verifies it, and removes those no longer needed; returns its number."""
         from safetensors.numpy import save
 
@@ -133,9 +135,11 @@ class Checkpoints:
         except OSError as error:
             raise save_error(self.folder, error) from error
 
-    def keep(self, replay: AnyReplay) -> File:
+    def keep(self, replay: "AnyReplay") -> File:
         """Writes the replay of a task, unless it is there."""
         from safetensors.numpy import save
+
+        from modlife.learners.replay import Replay
 
         if arrays_of(replay) in self.known:
             return self.known[arrays_of(replay)][1]
@@ -149,20 +153,24 @@ class Checkpoints:
         self.known[arrays_of(replay)] = (replay, file)
         return file
 
-    def put_away(self, memory: tuple[AnyReplay, ...]) -> tuple[AnyReplay, ...]:
+    def put_away(self, memory: "tuple[AnyReplay, ...]") -> "tuple[AnyReplay, ...]":
         """The same replay; what is too much for memory, the oldest first, stands in files and is read when needed."""
         return self.within_memory(reversed(memory))
 
-    def within_memory(self, newest_first: Iterable[AnyReplay]) -> tuple[AnyReplay, ...]:
+    def within_memory(self, newest_first: "Iterable[AnyReplay]") -> "tuple[AnyReplay, ...]":
         """Replay, oldest first, of which only the newest is in memory."""
-        kept, room = list[AnyReplay](), IN_MEMORY
+        from modlife.learners.replay import Replay
+
+        kept, room = [], IN_MEMORY
         for one in newest_first:
             room -= one.size if isinstance(one, Replay) else 0
             kept.append(self.shelved(one) if isinstance(one, Replay) and room < 0 and kept else one)
         return tuple(reversed(kept))
 
-    def shelved(self, replay: Replay) -> Shelved:
+    def shelved(self, replay: "Replay") -> "Shelved":
         """The replay, to be read from its file when it is needed."""
+        from modlife.learners.replay import Shelved
+
         self.make_folders()
         file = self.keep(replay)
         shelved = Shelved(partial(self.replay_of, file), replay.times, replay.length, replay.measured)
@@ -246,18 +254,20 @@ class Checkpoints:
         index, state = self.verify(folder)
         return Saved(folder, index, loaded(folder / STATE, state))
 
-    def memory(self, index: Index) -> tuple[AnyReplay, ...]:
+    def memory(self, index: Index) -> "tuple[AnyReplay, ...]":
         """The replay of each task, every byte checked; what is too much for memory stays in its file."""
         return self.within_memory(self.reread(file) for file in reversed(index.replay))
 
-    def reread(self, file: File) -> Replay:
+    def reread(self, file: File) -> "Replay":
         """The replay of a task, known to stand in its file."""
         replay = self.read_replay(file)
         self.known[arrays_of(replay)] = (replay, file)
         return replay
 
-    def read_replay(self, file: File) -> Replay:
+    def read_replay(self, file: File) -> "Replay":
         """The replay of a task from its file, every byte checked."""
+        from modlife.learners.replay import Replay
+
         path = self.replay_path(file)
         arrays = loaded(path, checked_bytes(path, file))
         rows, times = arrays.get("rows"), arrays.get("times")
@@ -299,8 +309,10 @@ class Saved:
     arrays: dict[str, np.ndarray]
 
 
-def arrays_of(replay: AnyReplay) -> tuple[int, ...]:
+def arrays_of(replay: "AnyReplay") -> tuple[int, ...]:
     """The identity of its arrays, which never change; or of what reads them."""
+    from modlife.learners.replay import Shelved
+
     if isinstance(replay, Shelved):
         return (id(replay),)
     return id(replay.rows), id(replay.taught), id(replay.measured)

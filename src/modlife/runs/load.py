@@ -1,7 +1,7 @@
 """Agents that a run directory holds, at work again."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from modlife.errors import InputError
 from modlife.lifelong.agent import Agent, AgentState
 from modlife.lifelong.loop import evaluate_agent
 from modlife.lifelong.reports import evaluation_record
+from modlife.lifelong.search import found_structure
 from modlife.policies.distributions import noise
 from modlife.policies.modular import Output
 from modlife.runs.config import LifeConfig
@@ -23,6 +24,8 @@ from modlife.types import Acting, Pytree, Structure, Task
 
 EVALUATION = 0x0E7A1
 """Sets the keys of evaluations apart from those of lives with the same seed."""
+SEARCH = 0x5EA6C
+"""Sets the keys of searches for tasks that were never met apart from those."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Run:
     state: AgentState
     complaints: tuple[str, ...] = ()
     """What is wrong with newer checkpoints than the one that was read, and with what tells of the life."""
+    found: dict[Task, Structure | None] = field(default_factory=dict, repr=False, compare=False)
+    """What its search has found for tasks that it never met."""
 
     @staticmethod
     def load(path: Path | str) -> "Run":
@@ -81,6 +86,23 @@ class Run:
         others = (task for task in self.agent.env.graph.tasks if task not in self.state.met)
         return tuple(task for task in others if self.agent.policy(self.state, task) is not None)
 
+    def knowing(self, tasks: Sequence[Task]) -> AgentState:
+        """Its state with a structure for each task: for those that it never met, where it searches, by its search.
+
+        The search tries the modules as they are, in episodes of its own; nothing is learnt.
+        """
+        more = {task: found for task in tasks if (found := self.search(task)) is not None}
+        met, structures = (*self.state.met, *more), (*self.state.structures, *more.values())
+        return self.state.noting(met=met, structures=structures) if more else self.state
+
+    def search(self, task: Task) -> Structure | None:
+        """The structure that its search finds for a task that it never met, the same whenever it is asked."""
+        if task not in self.found:
+            key = jax.random.fold_in(jax.random.key(self.config.seed), SEARCH)
+            key = jax.random.fold_in(key, self.agent.env.graph.tasks.index(task))
+            self.found[task] = found_structure(self.agent, self.state, task, key=key)
+        return self.found[task]
+
     def task(self, name: str | None) -> Task:
         """The task of this name, or the last one learnt."""
         if name:
@@ -94,8 +116,13 @@ class Run:
         return self.state.met
 
     def policy(self, task: Task | str) -> Pytree:
-        """Its policy for a task."""
-        found = self.agent.policy(self.state, self.agent.env.graph.parse(str(task)))
+        """Its policy for a task; for one that it never met, with the structure that it finds without learning."""
+        parsed = self.agent.env.graph.parse(str(task))
+        return self.check_policy(self.knowing([parsed]), parsed)
+
+    def check_policy(self, state: AgentState, task: Task) -> Pytree:
+        """The policy that it has for a task in a state; or that it has none."""
+        found = self.agent.policy(state, task)
         if found is None:
             raise InputError(
                 f"The agent of '{self.path}' has not learnt '{task}', and shares nothing to solve it with."
@@ -122,25 +149,30 @@ class Run:
         episodes: int = 1000,
         acting: Acting | None = None,
         seed: int = 0,
+        by_components: bool = False,
     ) -> dict[str, Any]:
-        """Returns on tasks, by default those learnt, as a record; and what else the agent knows of them."""
+        """Returns on tasks, by default those learnt, as a record; and what else the agent knows of them.
+
+        Where it searches for structures, it does so for tasks that it never met; or they follow from their components.
+        """
         check_evaluation(tasks, episodes=episodes, acting=acting, seed=seed)
         graph = self.agent.env.graph
         chosen = [graph.parse(str(task)) for task in tasks] if tasks is not None else list(self.learnt())
         if not chosen:
             raise InputError(f"The agent of '{self.path}' has no such task to be evaluated on.")
+        state = self.state if by_components else self.knowing(chosen)
         for task in chosen:
-            self.policy(task)
+            self.check_policy(state, task)
         rule = self.agent.acting if acting is None else replace(self.agent.acting, name=acting)
-        if rule.needs_q and not self.has_q(chosen[0]):
+        if rule.needs_q and not self.has_q(state, chosen[0]):
             raise InputError(f"Acting by '{rule.name}' takes a critic with a value per action; this agent has none.")
         key = jax.random.fold_in(jax.random.key(seed), EVALUATION)
-        evaluation = evaluate_agent(self.agent, self.state, chosen, episodes=episodes, rule=rule, key=key)
-        return {**evaluation_record(evaluation), "acting": rule.name, **self.agent.about(self.state, chosen)}
+        evaluation = evaluate_agent(self.agent, state, chosen, episodes=episodes, rule=rule, key=key)
+        return {**evaluation_record(evaluation), "acting": rule.name, **self.agent.about(state, chosen)}
 
-    def has_q(self, task: Task) -> bool:
+    def has_q(self, state: AgentState, task: Task) -> bool:
         """Whether the agent's critic tells the value of each action."""
-        env, policy = self.agent.env, self.policy(task)
+        env, policy = self.agent.env, self.check_policy(state, task)
 
         def output(key: Any) -> Any:
             state = env.reset(jax.numpy.array(env.graph.indices(task)), key=key)

@@ -31,7 +31,10 @@ KINDS: Mapping[str, Fields] = {
     "curve": {"stage": int, "steps": int, "return": list[float | None]},
     "evaluation": {"stage": int, **EVALUATION},  # the first versions did not say when
     "offline": {"stage": int, "epoch": int, "tasks": int},
+    "retention": {"stage": int, "round": int | None, "tasks": int, "harmed": list[dict]},
 }
+HARMED: Fields = {"task": str, "drift": list[float], "return": list[float]}
+"""What stands in `harmed`, each list with a number of then and one of now."""
 SUMMARY: Fields = {
     "agent": str,
     "seed": int,
@@ -46,6 +49,9 @@ SOMETIMES: Fields = {
     "unseen": EVALUATION,
     "wrong_module": dict[str, float],
     "structures": {"tasks": dict[str, list[int]], "searched": int, "as_expected": int},
+    "wall_seconds": dict[str, float],
+    "cpu_seconds": dict[str, float],
+    "peak_megabytes": float,
     "by_phase": dict,
     "retention": {"mean_change": float, "worst_change": float, "worst_task": str},
     "files": {
@@ -81,12 +87,22 @@ def check_places(record: Record, stages: list[list[str]], where: str) -> None:
         raise InputError(
             f"{where}: it has returns of {len(record['return'])} tasks, not {len(stages[record['stage']])}."
         )
+    elif record["kind"] == "retention":
+        check_harmed(record["harmed"], where)
     elif record["kind"] == "structure":
         check_structure(record["structure"], stages[record["stage"]][0], where)
         usual = {"returns": [0.0], "mean_return": 0.0}
         check_table({**usual, **record}, {"returns": list[float], "mean_return": float}, where)
         if record.get("returns") == []:
             raise InputError(f"{where}: a search has no returns.")
+
+
+def check_harmed(harmed: list[Record], where: str) -> None:
+    """Each says which task it is about, and two numbers of each kind."""
+    for one in harmed:
+        check_table(one, HARMED, f"{where}, harmed")
+        if (len(one["drift"]), len(one["return"])) != (2, 2):
+            raise InputError(f"{where}, harmed: {one} has not what was then and what is now.")
 
 
 def check_structure(structure: list[int], task: str, where: str) -> None:

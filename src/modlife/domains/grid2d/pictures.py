@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from modlife.domains.grid2d.environment import DOOR, FIRST_TARGET, FLOOR, FOOD, LAVA, WALL, Grid2D, State, view_cells
-from modlife.domains.grid2d.world import COLOURS
+from modlife.domains.grid2d.world import COLOURS, PRIMITIVES
 from modlife.domains.pictures import Picture, captioned, contact_sheet
 
 LIT, UNLIT, GRID = "#fff6cf", "#d3d3d8", "#b4b4ba"
@@ -36,6 +36,11 @@ class GridPictures:
         """The grid with so many pixels to a cell and, below it, the task and a note."""
         task = " / ".join(self.env.graph.named(np.asarray(state.task).tolist()).components)
         return captioned(draw_grid(self.env, state, tile=tile), task + note, size=max(10, tile // 2))
+
+    def action(self, state: State, action: int) -> str:
+        """What an action does by the task's dynamics, such as: turn left."""
+        primitive = self.env.world.action_table()[int(state.task[2])][int(action)]
+        return PRIMITIVES[primitive].replace("_", " ") if primitive < len(PRIMITIVES) else "do nothing"
 
     def sheet(self, seed: int) -> Picture:
         """A first layout of every task."""

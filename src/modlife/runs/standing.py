@@ -1,0 +1,72 @@
+"""Where a life stands, from its files alone: nothing is locked, loaded or changed. No JAX here."""
+
+import contextlib
+import fcntl
+import os
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from modlife.errors import InputError
+from modlife.runs.checkpoints import Description
+from modlife.runs.store import RunDirectory
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a life has come, and what it has cost."""
+
+    state: Literal["ended", "running", "interrupted"]
+    met: int
+    """Tasks that it has learnt."""
+    planned: int
+    """Tasks that it is planned for."""
+    phase: str = ""
+    """The phase in which it was saved last; empty between tasks."""
+    done: int = 0
+    """Steps done in that phase."""
+    wall_seconds: dict[str, float] = field(default_factory=dict)
+    """Spent on each phase; empty where nothing is known."""
+    cpu_seconds: dict[str, float] = field(default_factory=dict)
+    peak_megabytes: float | None = None
+
+
+def standing(run: RunDirectory) -> Standing:
+    """Where the life of a run directory stands."""
+    planned, summary = len(run.config().chosen), run.summary()
+    if summary is not None and summary["tasks"] == planned:
+        times = {name: summary.get(name, {}) for name in ("wall_seconds", "cpu_seconds")}
+        return Standing("ended", planned, planned, **times, peak_megabytes=summary.get("peak_megabytes"))
+    state = "running" if is_being_written(run) else "interrupted"
+    known = newest_description(run)
+    if known is None:
+        return Standing(state, 0, planned)
+    facts, times = known.facts, (known.wall_seconds, known.cpu_seconds, known.peak_megabytes)
+    return Standing(state, len(facts.met), planned, facts.phase, facts.done, *times)
+
+
+def newest_description(run: RunDirectory) -> Description | None:
+    """What the newest checkpoint says that can be read; None where there is none."""
+    for number in reversed(run.checkpoints.numbers()):
+        with contextlib.suppress(InputError):  # damaged, or removed by its writer right now
+            return run.checkpoints.verify(run.checkpoints.path(number))[0].description
+    return None
+
+
+def is_being_written(run: RunDirectory) -> bool:
+    """Whether a process of this machine has the run directory's lock."""
+    with contextlib.suppress(OSError), opened(run.path / "lock") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def opened(path: Any) -> Any:
+    """A handle for reading; a lock that it takes is free when it is closed."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        yield handle
+    finally:
+        os.close(handle)

@@ -1,0 +1,221 @@
+"""What lives tell, in the terminal and on the page that explains their files."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lives import Lived
+from terminal import command
+
+from modlife import metrics
+from modlife.analysis.show import Page, fitting, grouped, in_time, short_names, show, side_by_side
+from modlife.analysis.sparks import BLOCKS, LETTERS, in_bins, ramp_for, sparkline, table
+from modlife.analysis.story import Story, TaskStory, Value, read_story
+from modlife.domains.film import Now, captions, ending
+from modlife.runs.shipped import SHIPPED
+from modlife.runs.store import RunWriter
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results"
+PAGE = ROOT / "docs" / "run-directory.md"
+HOSTILE = "\x1b[31m<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def searched_64() -> Story:
+    return read_story(RESULTS / "comp-search-64-0")
+
+
+# The numbers
+
+
+def test_a_story_has_the_numbers_of_the_life(searched_64: Story):
+    story, summary = searched_64, searched_64.summary
+    assert summary is not None and story.standing.state == "ended" and story.standing.met == 64
+    assert story.now == pytest.approx(summary["seen"]["mean_return"], abs=1e-4)
+    kept = metrics.retention(story.records)
+    assert story.mean_change == pytest.approx(kept["mean_change"], abs=1e-4)
+    worst = story.losses[0]
+    assert (worst.task, worst.change) == (kept["worst_task"], pytest.approx(kept["worst_change"], abs=1e-4))
+    changes = [one.change for one in story.losses]
+    assert changes == sorted(changes, key=lambda change: change or 0.0) and len(changes) == 63
+    for when, name in (("zero-shot", "zero_shot"), ("online", "online"), ("offline", "first")):
+        told = metrics.by_phase(story.records)[when]["mean_return"]
+        assert story.mean(name) == pytest.approx(told, abs=1e-4)
+
+
+def test_modules_serve_every_task_once_per_factor(searched_64: Story):
+    told = metrics.structures(searched_64.records)
+    for factor in ("static", "target", "dynamics"):
+        tasks = [task for one in searched_64.modules if one.factor == factor for task in one.tasks]
+        assert sorted(tasks) == sorted(told["tasks"])
+    for one in searched_64.modules:
+        assert sum(one.components.values()) == len(one.tasks)
+        assert list(one.components.values()) == sorted(one.components.values(), reverse=True)
+    assert searched_64.how["found"] == {"fresh": 4, "searched": 60}
+    assert (searched_64.how["searched"], searched_64.how["as_expected"]) == (told["searched"], told["as_expected"])
+
+
+def test_a_change_is_sure_beyond_two_standard_errors():
+    first, far, near = Value(0.9, 0.03), Value(0.79, 0.04), Value(0.81, 0.04)
+    assert TaskStory("a", 0, first=first, last=far, evaluated=2).is_sure  # .11 > 2 x .05
+    assert not TaskStory("a", 0, first=first, last=near, evaluated=2).is_sure
+    assert TaskStory("a", 0, first=first, last=first, evaluated=1).change is None
+
+
+def test_alarms_are_told_of_the_agent_that_comes_with_the_package():
+    story = read_story(SHIPPED)
+    told = [record for record in story.records if record["kind"] == "retention"]
+    assert len(story.alarms) == sum(len(record["harmed"]) for record in told) and story.looked == len(told) >= 48
+    text = show(story, Page())
+    assert f"{len(story.alarms)} alarm" in text and all(one.before > one.after for one in story.alarms)
+
+
+# The text
+
+
+def test_curves_are_drawn_by_eight_heights():
+    assert sparkline(np.array([0.0, 0.5, 1.0, np.nan, 2.0, -1.0]), low=0, high=1) == "▁▅█ █▁"
+    assert sparkline(np.array([0.0, 1.0]), low=0, high=1, ramp=LETTERS) == "_@"
+    assert ramp_for("utf-8") == BLOCKS and ramp_for("ascii") == LETTERS and ramp_for(None) == LETTERS
+
+
+def test_a_curve_in_bins_is_known_from_its_first_to_its_last_step():
+    steps, values = np.array([30.0, 40.0, 70.0]), np.array([1.0, 3.0, 5.0])
+    np.testing.assert_array_equal(in_bins(steps, values, end=100, bins=5), [np.nan, 2, 2, 5, np.nan])
+    assert np.isnan(in_bins(np.zeros(0), np.zeros(0), end=100, bins=3)).all()
+
+
+def test_tables_columns_and_names():
+    assert table([["a", "b"], ["cc", "1.5"]]) == ["a     b", "cc  1.5"]
+    assert list(fitting([10, 10, 30], 25)) == [[0, 1], [2]]
+    assert short_names([Path("a/x"), Path("b/x"), Path("b/y")]) == ["a/x", "b/x", "b/y"]
+    assert (in_time(7.25), in_time(125), in_time(3700)) == ("7.2 s", "2 min 5 s", "1 h 1 min")
+
+
+def test_many_tasks_are_told_in_groups():
+    tasks = [TaskStory(f"t{n}", n) for n in range(768)]
+    groups = grouped(tasks, 96)
+    assert len(groups) <= 32 and [one for group in groups for one in group] == tasks
+    assert len(grouped(tasks[:96], 96)) == 96
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_life_fits_the_terminal(searched_64: Story, width: int):
+    text = show(searched_64, Page(width))
+    assert max(map(len, text.splitlines())) <= width
+    first = next(line for line in text.splitlines() if "food/purple/dynamics-0" in line)
+    assert first[0] in BLOCKS + " " and (first.endswith("searched") or width < 100)
+    assert "worst first" in text and "food/purple/dynamics-0" in text.split("worst first")[1].splitlines()[1]
+
+
+def test_lives_stand_side_by_side_by_what_differs():
+    stories = [read_story(RESULTS / name) for name in ("mtl-16-0", "mtl-16-1", "mtl-32-0", "stl-64-0")]
+    lines = [line.split() for line in side_by_side(stories, Page(100)).splitlines()]
+    assert lines[0] == ["mtl-16-0", "mtl-16-1", "mtl-32-0", "stl-64-0"]
+    assert ["seed", "0", "1", "0", "0"] in lines and ["tasks", "16", "16", "32", "64"] in lines
+    assert not any(line and line[0] in ("steps", "episodes", "world.size") for line in lines)  # they are the same
+    finals = [f"{story.summary['seen']['mean_return']:.3f}" for story in stories if story.summary]
+    assert ["return", "now", *finals] in lines
+
+
+def test_every_agents_life_is_shown(life: Lived):
+    end = command("show", str(life.path))
+    assert end.code == 0 and "ended: " in end.out and all(str(task) in end.out for task in life.config.chosen)
+    (told,) = json.loads(command("show", str(life.path), "--json").out)
+    assert [one["task"] for one in told["tasks"]] == [str(task) for task in life.config.chosen]
+
+
+def test_a_life_that_goes_on_is_shown_as_it_stands(searched: Lived, tmp_path: Path):
+    number = searched.amid("offline")
+    run, facts = searched.copy(tmp_path / "run", number), searched.described()[number].facts
+    end = command("show", str(run.path))
+    assert f"interrupted: {len(facts.met)} of 4 tasks learnt, in the offline phase" in end.out
+    assert f"go on with: modlife train --resume --out {run.path}" in end.out
+    with RunWriter.reopen(run.path):
+        assert f"running: {len(facts.met)} of 4 tasks learnt" in command("show", str(run.path)).out
+    assert "interrupted" in command("show", str(run.path)).out
+    assert "return now" in command("show", str(run.path), str(searched.path)).out
+
+
+def test_names_from_files_do_no_harm(tmp_path: Path):
+    run = tmp_path / HOSTILE.replace("/", "")
+    shutil.copytree(RESULTS / "mtl-16-0", run)
+    assert "\x1b" not in command("show", str(run)).out + command("show", str(run), str(RESULTS / "mtl-16-0")).out
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    record = {"kind": "retention", "stage": 0, "round": None, "tasks": 1}
+    harmed: Any = [{"task": HOSTILE, "drift": [0.0, 0.0], "return": [0.0, 0.0]}]
+    for wrong in (harmed, [{}], [5], [{**harmed[0], "task": "a", "return": [1.0]}], "x"):
+        (run / "metrics.jsonl").write_text("\n".join([*lines, json.dumps({**record, "harmed": wrong})]) + "\n")
+        end = command("show", str(run))
+        assert end.code == 2 and "\x1b" not in end.err and "metrics.jsonl" in end.err and "Traceback" not in end.err
+    assert command("show").err == "modlife: Give at least one run directory.\n"
+
+
+def test_showing_takes_no_jax():
+    code = (
+        f"import sys; from modlife.cli.main import main; main(['show', {str(SHIPPED)!r}]); print('jax' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.splitlines()[-1] == "False"
+
+
+# Captions of films
+
+
+def test_captions_say_step_action_modules_and_outcome():
+    now = Now(12, 64, "turn left", 0.5, success=True, over="goal met")
+    assert captions(now, "episode 1 of 3", "0-2-1") == [
+        "episode 1 of 3   step 12 of 64   turn left",
+        "modules 0-2-1   return 0.50   goal met",
+    ]
+    assert captions(Now(0, 64), "episode 1 of 3", "") == ["episode 1 of 3   step 0 of 64", "return 0.00"]
+    ends = [ending(*bits) for bits in ((True, True, False), (False, True, False), (False, False, True))]
+    assert ends == ["goal met", "failed", "time is up"] and ending(True, False, False) == ""
+
+
+# The page that explains the files
+
+
+@cache
+def documented(heading: str) -> set[str]:
+    """The fields that the table below a heading explains."""
+    part = re.split(r"^##+ ", PAGE.read_text().split(f"\n{heading}\n", 1)[1], flags=re.MULTILINE)[0]
+    rows = re.findall(r"^\| (`[^|]*`) \|", part, flags=re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+
+
+def records_in(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open() as lines:
+        yield from map(json.loads, lines)
+
+
+def check_explained(folder: Path) -> None:
+    for record in records_in(folder / "metrics.jsonl"):
+        assert set(record) <= documented(f"### `{record['kind']}`"), record["kind"]
+    for name in ("summary.json", "manifest.json"):
+        told = json.loads((folder / name).read_text())
+        assert set(told) <= documented(f"## {name}"), name
+
+
+def test_every_field_of_committed_results_is_explained():
+    assert documented("### `curve`") >= {"kind", "stage", "steps", "return", "success", "entropy"}
+    for folder in (*sorted(RESULTS.glob("*/")), SHIPPED):
+        if (folder / "metrics.jsonl").exists():
+            check_explained(folder)
+
+
+def test_every_field_of_every_agents_life_is_explained(life: Lived):
+    check_explained(life.path)
+    index = json.loads((life.run.checkpoints.path(life.run.checkpoints.numbers()[-1]) / "checkpoint.json").read_text())
+    assert set(index) <= documented("## checkpoints/00000012/")
+    inside = {*index["description"], *index["description"]["facts"]}
+    assert inside <= set(re.findall(r"`(\w+)`", PAGE.read_text()))
