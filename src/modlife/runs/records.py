@@ -77,16 +77,22 @@ def check_places(record: Record, stages: list[list[str]], where: str) -> None:
     if record["kind"] == "evaluation":
         check_table({"when": "", **record}, {"when": str}, where)
         check_evaluation(record, where)
-    elif record["kind"] == "curve" and len(record["return"]) != len(stages[record["stage"]]):
-        raise InputError(
-            f"{where}: it has returns of {len(record['return'])} tasks, not {len(stages[record['stage']])}."
-        )
+    elif record["kind"] == "curve":
+        check_curve(record, len(stages[record["stage"]]), where)
     elif record["kind"] == "structure":
         check_structure(record["structure"], stages[record["stage"]][0], where)
         usual = {"returns": [0.0], "mean_return": 0.0}
         check_table({**usual, **record}, {"returns": list[float], "mean_return": float}, where)
         if record.get("returns") == []:
             raise InputError(f"{where}: a search has no returns.")
+
+
+def check_curve(record: Record, tasks: int, where: str) -> None:
+    """Its lists have an entry for each task; the first versions told no successes."""
+    check_table({"success": [], **record}, {"success": list[float | None]}, where)
+    for name, values in (("returns", record["return"]), ("successes", record.get("success", record["return"]))):
+        if len(values) != tasks:
+            raise InputError(f"{where}: it has {name} of {len(values)} tasks, not {tasks}.")
 
 
 def check_structure(structure: list[int], task: str, where: str) -> None:
