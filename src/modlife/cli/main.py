@@ -18,6 +18,7 @@ COMMANDS = {
     "eval": "evaluate the agent of a run directory, on tasks it learnt or on unseen ones",
     "play": "watch an agent in a task, as a GIF",
     "figure": "draw a figure of the paper from run directories",
+    "reproduce": "live what a figure of the paper needs, then draw it",
     "table": "compare the agents of run directories: return, transfer, forgetting, cost",
     "sweep": "live many lives, some at a time, from a file with a line for each",
     "tune": "search for hyper-parameters as the paper did, in many lives at once",
@@ -30,7 +31,7 @@ modlife {__version__}: lifelong reinforcement learning with neural modules
 
 usage: modlife COMMAND [OPTIONS]
 
-{chr(10).join(f"  {name:<8} {what}" for name, what in COMMANDS.items())}
+{chr(10).join(f"  {name:<9} {what}" for name, what in COMMANDS.items())}
 
   modlife COMMAND --help    explains a command and its options
   modlife --version         prints the version
