@@ -9,18 +9,30 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from modlife.analysis.figures import FIGURES, figure_2, figure_3, figure_e2, single_task
+from modlife import metrics
+from modlife.analysis.figures import (
+    FIGURES,
+    curves,
+    figure_2,
+    figure_3,
+    figure_4,
+    figure_e1,
+    figure_e2,
+    figure_e3,
+    single_task,
+)
 from modlife.analysis.groups import grouped, in_steps
-from modlife.analysis.lives import Row, read_life, read_lives, save
+from modlife.analysis.lives import FinishedLife, Row, read_life, read_lives, save
 from modlife.analysis.panels import NOTHING
 from modlife.cli.figure import Options, run
 from modlife.errors import InputError, StoreError
-from modlife.metrics import curves, summarise
+from modlife.metrics import summarise
 from modlife.registry import resolve
 from modlife.runs.config import LifeConfig, life_from_options
 from modlife.runs.store import RunDirectory, RunWriter
@@ -28,7 +40,8 @@ from modlife.runs.store import RunDirectory, RunWriter
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 COMMITTED = {
-    "fig2": sorted([*RESULTS.glob("mtl-*"), *RESULTS.glob("stl-64-*")]),
+    "fig2": sorted(path for name in ("mtl-[1-9]*", "mtl-monolithic-*", "stl-64-*") for path in RESULTS.glob(name)),
+    "figE1": sorted([*RESULTS.glob("mtl-[1-9]*"), *RESULTS.glob("mtl-chain-*")]),
     "fig3": [*sorted(RESULTS.glob("comp-*")), RESULTS / "stl-64-0", RESULTS / "stl-64-1"],
     "stl": sorted(RESULTS.glob("stl-four-*")),
 }
@@ -43,16 +56,18 @@ def table(path: Path) -> list[dict[str, str]]:
 
 
 def evaluation(tasks: Sequence[str], returns: Sequence[float]) -> dict[str, Any]:
-    same = {name: [0.0] * len(tasks) for name in ("standard_error", "success", "length")}
+    same = {name: [0.0] * len(tasks) for name in ("standard_error", "length")}
+    same["success"] = [value / 2 for value in returns]
     mean = round(float(np.mean(returns)), 4)
     return {"tasks": [*tasks], "episodes": 4, "mean_return": mean, "return": [*returns], **same}
 
 
 def learnt(stage: int, tasks: Sequence[str], value: float) -> list[dict[str, Any]]:
-    """A curve that rises from half to all of a value."""
+    """A curve that rises from half to all of a value; half as much of its episodes succeed."""
+    returns = {4096: [value / 2] * len(tasks), 8192: [value] * len(tasks)}
     return [
-        {"kind": "curve", "stage": stage, "steps": steps, "return": [part * value] * len(tasks)}
-        for steps, part in ((4096, 0.5), (8192, 1.0))
+        {"kind": "curve", "stage": stage, "steps": steps, "return": found, "success": [one / 2 for one in found]}
+        for steps, found in returns.items()
     ]
 
 
@@ -155,7 +170,7 @@ def test_figure_2_shows_the_committed_results(committed: dict[str, Any]):
     assert (shown["label"], int(shown["seeds"])) == ("MTL modular, 48 tasks", len(unseen))
     assert float(shown["value"]) == pytest.approx(np.mean(unseen), abs=1e-4)
     wrong = json.loads((RESULTS / "mtl-48-0/summary.json").read_text())["wrong_module"]
-    assert [row["part"] for row in committed["fig2"] if row["what"] == "modules"] == [
+    assert [row["part"] for row in committed["figE1"] if row["what"] == "modules"] == [
         "all correct",
         *(f"wrong {factor}" for factor in wrong),
     ]
@@ -245,7 +260,7 @@ def test_curves_that_begin_later_are_not_moved_to_the_beginning():
     records = [{"kind": "curriculum", "stages": [["a"], ["b"]]}]
     records += [{"kind": "curve", "stage": 0, "steps": steps, "return": [0.1]} for steps in (10, 20, 30)]
     records += [{"kind": "curve", "stage": 1, "steps": steps, "return": [steps / 100]} for steps in (15, 25, 35)]
-    found = curves(records)
+    found = metrics.curves(records)
     assert found.tasks == ("a", "b")
     np.testing.assert_allclose(found.returns[1], [np.nan, 0.2, 0.3])
 
@@ -309,7 +324,7 @@ def test_zero_shot_lines_join_lives_that_differ_in_tasks_alone(tmp_path: Path, d
     runs.append(made_up(tmp_path / "seed", "mtl", tasks=8, seed=1, value=lambda *_: 0.4))
     runs.append(made_up(tmp_path / "slow", "mtl", tasks=8, ppo={"learning_rate": 0.0001}, value=value))
     figure, rows = drawn(figure_2, *runs)
-    _, middle, right = figure.axes
+    middle = figure.axes[1]
     assert legend(middle) == [
         "MTL modular, ppo.learning_rate 0.001, 1 to 2 seeds",
         "MTL modular, ppo.learning_rate 0.0001, 1 seed",
@@ -318,6 +333,8 @@ def test_zero_shot_lines_join_lives_that_differ_in_tasks_alone(tmp_path: Path, d
     found = {(row.label, row.seeds): row.value for row in rows if row.what == "zero-shot"}
     names = ["MTL modular, 8 tasks, ppo.learning_rate 0.001", "MTL modular, 8 tasks, ppo.learning_rate 0.0001"]
     assert found == pytest.approx({("MTL modular, 4 tasks", 1): 0.4, (names[0], 2): 0.3, (names[1], 1): 0.4})
+    figure, rows = drawn(figure_e1, *runs)
+    right = figure.axes[0]
     assert legend(right) == [f"{names[0]}, 2 seeds", f"{names[1]}, 1 seed"]
     modules = {(row.label, row.part): row.value for row in rows if row.what == "modules"}
     assert modules == pytest.approx(
@@ -400,7 +417,7 @@ def test_lives_of_different_steps_are_drawn_apart(tmp_path: Path, drawn: Callabl
 
 @pytest.mark.parametrize(
     ("module", "agent", "empty"),
-    [(figure_2, "stl", [1, 2]), (figure_2, "comp-struct", [1, 2]), (figure_3, "stl", [1]), (figure_3, "mtl", [1])],
+    [(figure_2, "stl", [1]), (figure_2, "comp-struct", [1]), (figure_3, "stl", [1]), (figure_3, "mtl", [1])],
 )
 def test_a_panel_without_data_says_so(
     module: ModuleType, agent: str, empty: list[int], tmp_path: Path, drawn: Callable[..., Any]
@@ -546,3 +563,96 @@ def test_figure_e2_draws_returns_against_the_number_of_modules(tmp_path: Path, d
 def test_figure_e2_refuses_agents_without_a_number_of_modules(tmp_path: Path):
     with pytest.raises(InputError, match="does not choose"):
         figure_e2.draw([made_up(tmp_path / "a", "comp-struct")], tmp_path / "x.png")
+
+
+# Other figures of the paper, and of anyone's lives
+
+
+@pytest.mark.parametrize("module", [figure_4, figure_e3])
+def test_successes_are_drawn_on_the_way_and_after_each_phase(
+    module: ModuleType, tmp_path: Path, drawn: Callable[..., Any]
+):
+    """Half as much as returns: two seeds with .8 and .4 succeed in .4 and .2 of episodes at the end, on average .3."""
+    of_seed = [lambda *_: 0.8, lambda *_: 0.4]
+    runs = [made_up(tmp_path / str(seed), "comp-struct", value=of_seed[seed], seed=seed) for seed in (0, 1)]
+    figure, rows = drawn(module, *runs)
+    left, right = figure.axes
+    assert line(left) == [[4.096, 8.192], pytest.approx([0.15, 0.3])]
+    found = {row.what: (row.value, row.error) for row in rows if row.what != "curve"}
+    assert list(found) == ["zero-shot", "online", "offline", "final"]
+    assert found["zero-shot"] == pytest.approx((0.03, 0.01)) and found["final"] == pytest.approx((0.3, 0.1))
+    assert "share of episodes that succeed" in left.get_ylabel() and "share" in right.get_ylabel()
+    assert "4 tasks, domain grid2d" in figure.get_suptitle()
+
+
+def test_curves_of_successes_begin_where_all_tasks_have_told_one():
+    """A search tells no successes: before the second task's first update, a mean would be of the first task alone."""
+    records: list[dict[str, Any]] = [{"kind": "curriculum", "stages": [["a"], ["b"]]}]
+    for steps in (10, 20, 30):
+        records.append({"kind": "curve", "stage": 0, "steps": steps, "return": [0.1], "success": [0.2]})
+    records.append({"kind": "structure", "stage": 1, "returns": [0.0], "how": "searched"})
+    for steps in (15, 25):
+        records.append({"kind": "curve", "stage": 1, "steps": steps, "return": [0.3], "success": [0.4]})
+    life = FinishedLife(Path(), LifeConfig(), {}, records)
+    np.testing.assert_allclose(life.mean_curve("success"), [np.nan, 0.3, 0.3])
+    np.testing.assert_allclose(life.mean_curve(), [0.05, 0.2, 0.2])  # while the search lasts, its returns count: 0
+
+
+def test_ablations_have_a_panel_for_each_kind_of_life(tmp_path: Path, drawn: Callable[..., Any]):
+    together = [made_up(tmp_path / agent, agent) for agent in ("mtl", "mtl-chain")]
+    in_turn = [made_up(tmp_path / agent, agent, value=lambda *_: 0.6) for agent in ("clear-modular", "pc-bcq")]
+    figure, rows = drawn(figure_e1, *together, *in_turn)
+    assert [axes.get_title()[:3] for axes in figure.axes] == ["(a)", "(b)", "(c)", "(d)"]
+    a, b, c, d = figure.axes
+    assert [text.get_text() for text in a.get_xticklabels()] == ["all correct", "wrong static"]
+    assert legend(b) == ["MTL modular, 1 seed", "MTL chain, 1 seed"]
+    assert legend(c) == ["CLEAR modular, 20k steps, 1 seed", "P&C+BCQ, 20k steps, 1 seed"] == legend(d)[:2]
+    assert {row.value for row in rows if (row.what, row.agent) == ("final", "pc-bcq")} == {0.6}
+    figure, _ = drawn(figure_e1, *in_turn)
+    assert [axes.get_title()[:3] for axes in figure.axes] == ["(c)", "(d)"]
+    with pytest.raises(InputError, match="None of these lives is for this figure"):
+        figure_e1.draw_a(in_turn, tmp_path / "x.png")
+    for letter, draw in zip("abcd", ("draw_a", "draw_b", "draw_c", "draw_d"), strict=True):
+        assert resolve(FIGURES[f"figE1{letter}"].draw) is getattr(figure_e1, draw)
+
+
+def test_curves_show_the_mean_and_every_task(tmp_path: Path, drawn: Callable[..., Any]):
+    value: Value = lambda number, task: number / 10  # noqa: E731
+    figure, rows = drawn(curves, made_up(tmp_path / "a", value=value), made_up(tmp_path / "b", "finetune", tasks=2))
+    main, *small = figure.axes
+    assert [axes.get_title() for axes in small] == list(read_life(tmp_path / "a").names)
+    assert legend(main) == ["Fine-tuning, 1 seed", "STL, 1 seed"]
+    assert line(main, 1) == [[4.096, 8.192], pytest.approx([0.075, 0.15])]  # the mean of 0, .1, .2 and .3
+    assert line(small[3]) == [[4.096, 8.192], pytest.approx([0.15, 0.3])]
+    last = {row.part: row.value for row in rows if (row.agent, row.steps) == ("stl", 8192)}
+    assert last == pytest.approx({"": 0.15, **{axes.get_title(): n / 10 for n, axes in enumerate(small)}})
+    figure, _ = drawn(curves, made_up(tmp_path / "c", tasks=1))
+    assert len(figure.axes) == 1
+
+
+@pytest.mark.parametrize(("tasks", "expected"), [(0, (0, 0)), (2, (1, 2)), (4, (2, 2)), (7, (2, 4)), (64, (8, 8))])
+def test_small_panels_leave_few_places_empty(tasks: int, expected: tuple[int, int]):
+    assert curves.shape(tasks) == expected
+
+
+def test_agents_differ_in_more_than_colour(tmp_path: Path, drawn: Callable[..., Any]):
+    agents = ("clear", "comp-search", "comp-struct", "ewc", "finetune", "pc", "reset-distill", "stl")
+    figure, _ = drawn(figure_3, *(made_up(tmp_path / agent, agent) for agent in agents))
+    left, _, right = figure.axes
+    assert len({one.get_marker() for one in left.lines}) == len(agents)
+    assert len({bar.get_hatch() for bar in right.patches}) == len(agents)
+
+
+def test_names_are_text_in_an_svg(tmp_path: Path):
+    """Also those that would be markup, a formula, or an escape: they are shown as they are."""
+    first = [f"wall/red/dynamics-{number}" for number in range(4)]
+    names = ["<img src=x onerror=alert(1)>", "$\\frac{$", "\x1b[31m"]
+    runs = [
+        made_up(tmp_path / name, tasks=None, only=[*first, f"floor/red/dynamics-{number}"])
+        for number, name in enumerate(names)
+    ]
+    run(Options("curves", tuple(runs), tmp_path / "x.svg"))
+    tree = ElementTree.parse(tmp_path / "x.svg")
+    text = "".join("".join(one.itertext()) for one in tree.iter("{http://www.w3.org/2000/svg}text"))
+    assert "onerror=alert(1)>" in text and "$\\frac{$" in text and "\\x1b[31m" in text
+    assert "STL" in text and not list(tree.iter("img"))

@@ -13,7 +13,10 @@ from modlife.runs.codec import flat
 Lives = tuple[FinishedLife, ...]
 
 LINES = ("-", "--", ":", "-.")
-HATCHES = ("", "///", "...", "xxx")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", "p", "*", "h", ">")
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "---", "+++")
+MARKS = 7
+"""Markers on a long line, about."""
 LONGEST = 100
 """Letters of a label; one that would have to say more names a run instead."""
 
@@ -26,6 +29,8 @@ class Group:
     lives: Lives
     place: int
     """How many of its agent's groups come after it; the last, with most tasks, is drawn plainly."""
+    order: int = 0
+    """Which of the agents it is of; markers and hatches tell agents apart for those who see no colours."""
 
     @property
     def agent(self) -> str:
@@ -52,9 +57,19 @@ class Group:
         return {"color": self.colour, "linestyle": line, "zorder": 2 + self.place / 100}
 
     @property
+    def marker(self) -> str:
+        """What stands on its lines: that of the agent."""
+        return MARKERS[self.order % len(MARKERS)]
+
+    def marks(self, points: int) -> dict[str, Any]:
+        """Some markers on a line of so many points, not in the same places as those of other agents."""
+        apart = max(1, points // MARKS)
+        return {"marker": self.marker, "ms": 4, "markevery": (self.order * apart // 5 % apart, apart)}
+
+    @property
     def hatch(self) -> str:
         """How its bars are filled."""
-        return HATCHES[self.place % len(HATCHES)]
+        return HATCHES[(self.order + self.place) % len(HATCHES)]
 
     def told(self, seeds: int | None = None) -> str:
         """The label, with the number of seeds."""
@@ -89,7 +104,8 @@ def grouped(
     kinds = [tuple(kind) for kind in alike.values()]
     labels, agents = told_apart(kinds, [usual(kind[0]) for kind in kinds], but), [kind[0].agent for kind in kinds]
     places = [agents[number + 1 :].count(agent) for number, agent in enumerate(agents)]
-    return [Group(*one) for one in zip(labels, kinds, places, strict=True)]
+    orders = [list(dict.fromkeys(agents)).index(agent) for agent in agents]
+    return [Group(*one) for one in zip(labels, kinds, places, orders, strict=True)]
 
 
 def without(fields: dict[str, Any], names: Collection[str]) -> dict[str, Any]:

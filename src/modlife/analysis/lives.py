@@ -75,6 +75,11 @@ class FinishedLife:
         return metrics.curves(self.records)
 
     @cached_property
+    def success(self) -> Curves:
+        """Share of training episodes of each task that succeeded."""
+        return metrics.curves(self.records, "success")
+
+    @cached_property
     def by_phase(self) -> dict[str, Any]:
         """Returns before learning, after the online and after the offline phase, where the agent tells them."""
         return metrics.by_phase(self.records)
@@ -84,12 +89,23 @@ class FinishedLife:
         """Return before learning, by the number of tasks seen before."""
         return metrics.zero_shot(self.records)
 
-    @property
-    def mean_curve(self) -> Float[np.ndarray, " update"]:
-        """Mean training return over tasks; where no episode of any task ended, not known."""
-        returns = self.curves.returns
-        known = ~np.isnan(returns)
-        return np.where(known, returns, 0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
+    def told(self, what: str) -> Curves:
+        """Training returns, or successes."""
+        return {"return": self.curves, "success": self.success}[what]
+
+    def mean_curve(self, what: str = "return") -> Float[np.ndarray, " update"]:
+        """Mean training return (or success) over tasks, from where all of them that ever tell one have told one."""
+        values = self.told(what).returns
+        known = ~np.isnan(values)
+        begun = np.logical_or.accumulate(known[known.any(axis=1)], axis=1).all(axis=0)
+        return np.where(known, values, 0).sum(axis=0) / np.where(begun & known.any(axis=0), known.sum(axis=0), np.nan)
+
+    def after(self, when: str, what: str = "return") -> float | None:
+        """The mean return (or success) over tasks after a phase, or at the end (final); None where it is not told."""
+        if when == "final":
+            return metrics.mean_of(self.summary["seen"], what)
+        found = metrics.by_phase(self.records, what)
+        return found[when][f"mean_{what}"] if when in found else None
 
     def curve_of(self, task: str) -> Float[np.ndarray, " update"]:
         """Training return of a task that has a curve."""
@@ -202,12 +218,15 @@ def check_picture(out: Path) -> None:
 
 
 def save(figure: Any, rows: Sequence[Row], out: Path) -> None:
-    """Writes the picture and, beside it, its numbers: both whole, or neither."""
+    """Writes the picture and, beside it, its numbers: both whole, or neither. Text in an SVG is text."""
     check_picture(out)
     if not rows:
         raise InputError("None of these lives has anything that this figure shows.")
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=110, format=out.suffix[1:].lower())
+    from matplotlib import rc_context
+
+    picture, kind = io.BytesIO(), out.suffix[1:].lower()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "modlife", "hatch.linewidth": 0.7}):
+        figure.savefig(picture, dpi=110, format=kind, metadata={"Date": None} if kind == "svg" else None)
     write_together({out: picture.getvalue(), out.with_suffix(".csv"): as_csv([row.cells() for row in rows])})
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from modlife.analysis.groups import Group, over_seeds
-from modlife.analysis.lives import Row
+from modlife.analysis.lives import FinishedLife, Row
+from modlife.errors import plain
 from modlife.metrics import mean_and_error
 
 NOTHING = "no data in these lives"
@@ -16,17 +17,38 @@ LETTERS, LINE = 13, 0.16
 """Letters of a legend on an inch, and the height of its lines in inches."""
 BELOW = 38
 """How far below its axes a legend stands, in points: tick labels and the axis' label are between them."""
+HEADING = 0.45
+"""The height of a figure's heading, in inches."""
+TITLE = 10.5
+"""Points of a panel's title."""
+MEASURES = {"return": "return per episode", "success": "share of episodes that succeed"}
+"""What is measured of a task, and what axes call it."""
 
 
-def draw_curves(axes: Any, groups: Sequence[Group]) -> list[Row]:
-    """Mean training return over tasks and seeds, at the same number of steps in each task."""
+def heading(figure: Any, text: str, lives: Sequence[FinishedLife]) -> None:
+    """Says above all panels what is shown, of how many tasks, in which domain."""
+    counts = sorted({life.tasks for life in lives})
+    tasks = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+    domains = " and ".join(dict.fromkeys(life.config.domain.name for life in lives))
+    noun = "task" if counts == [1] else "tasks"
+    figure.suptitle(safe(f"{text} ({tasks} {noun}, domain {domains})"), fontsize=12)
+
+
+def safe(text: str) -> str:
+    """Text from anywhere as text: no part of it is taken for a formula, and no control characters are in it."""
+    return plain(text).replace("$", r"\$")
+
+
+def draw_curves(axes: Any, groups: Sequence[Group], what: str = "return") -> list[Row]:
+    """Mean training return (or success) over tasks and seeds, at the same number of steps in each task."""
     rows, seeds = [], []
     for group in groups:
-        curves = [(life.curves.steps, life.mean_curve) for life in group.lives if life.curves.tasks]
+        told = [(life, found) for life in group.lives if (found := life.told(what)).tasks]
+        curves = [(found.steps, life.mean_curve(what)) for life, found in told]
         if not curves:
             continue
         steps, (mean, error) = curves[0][0], over_seeds(curves)
-        axes.plot(steps / 1000, mean, label=group.told(len(curves)), **group.look)
+        axes.plot(steps / 1000, mean, label=group.told(len(curves)), **group.look, **group.marks(len(steps)))
         if len(curves) > 1:
             axes.fill_between(steps / 1000, mean - error, mean + error, color=group.colour, alpha=0.15, lw=0)
         seeds.append(len(curves))
@@ -35,7 +57,9 @@ def draw_curves(axes: Any, groups: Sequence[Group]) -> list[Row]:
             for step, value, spread in zip(steps, mean, error, strict=True)
             if not np.isnan(value)
         ]
-    finish(axes, title=with_errors("Learning curves", "band", seeds), ylabel="training return, mean over tasks")
+    title = with_errors("Learning curves: mean over tasks", "band", seeds)
+    axes.set_xlabel("thousand environment steps in a task")
+    finish(axes, title=title, ylabel=f"{MEASURES[what]}, while learning")
     return rows
 
 
@@ -57,23 +81,25 @@ def draw_bars(axes: Any, bars: Sequence[Bar]) -> list[tuple[Bar, float, float]]:
         mean, error = mean_and_error(bar.values)
         place = names.index(bar.name) + (labels.index(bar.group.label) + 0.5) * width - 0.4
         first = all(bar.group is not one.group for one, _, _ in drawn)
-        look = {"color": bar.group.colour, "hatch": bar.group.hatch, "edgecolor": "white", "linewidth": 0}
+        look = {"facecolor": bar.group.colour, "hatch": bar.group.hatch, "edgecolor": "white", "linewidth": 0}
         axes.bar(place, mean, width, label=bar.group.told() if first else None, **look)
         if len(bar.values) > 1:
             axes.errorbar(place, mean, error, color="black", capsize=3)
         drawn.append((bar, mean, error))
-    axes.set_xticks(range(len(names)), names)
+    axes.set_xticks(range(len(names)), [safe(name) for name in names])
     return drawn
 
 
 def with_errors(title: str, mark: str, seeds: Iterable[int]) -> str:
     """A title that says what the mark of an error is, if there are several seeds of anything."""
-    return f"{title}\n({mark}: standard error over seeds)" if any(count > 1 for count in seeds) else title
+    several = any(count > 1 for count in seeds)
+    return f"{title}\n({mark}: \N{PLUS-MINUS SIGN} one standard error over seeds)" if several else title
 
 
 def finish(axes: Any, **about: Any) -> None:
     """Titles, a range of 0 to 1 or of what there is beyond, and a legend below; or that there is nothing."""
     axes.set(**about)
+    axes.title.set_fontsize(TITLE)
     low, high = axes.dataLim.intervaly
     if not np.isfinite([low, high]).all():
         axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes, ha="center", va="center", color="gray")
@@ -90,15 +116,20 @@ def legend_below(axes: Any) -> None:
 
     handles, labels = axes.get_legend_handles_labels()
     texts = [wrapped(label, letters_below(axes)) for label in labels]
-    below = axes.transAxes + ScaledTranslation(0, -BELOW / 72, axes.figure.dpi_scale_trans)
+    below = axes.transAxes + ScaledTranslation(0, -BELOW / 72 - LINE * more_lines(axes), axes.figure.dpi_scale_trans)
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": below, "borderaxespad": 0}
-    look = {"fontsize": 7.5, "columnspacing": 1, "handlelength": 1.8, "frameon": False}
+    look = {"fontsize": 7.5, "columnspacing": 1, "handlelength": 3, "frameon": False}
     axes.legend(handles, texts, ncols=columns(axes, texts), **look, **place)
 
 
+def more_lines(axes: Any) -> int:
+    """Lines of the label of the axis below, but one."""
+    return axes.get_xlabel().count("\n")
+
+
 def wrapped(text: str, letters: int) -> str:
-    """A text in lines, with the number of seeds in one; no part of it is taken for a formula."""
-    return textwrap.fill(text.replace(" seed", "\N{NO-BREAK SPACE}seed").replace("$", r"\$"), letters)
+    """A text in lines, with the number of seeds in one; `safe` as all text."""
+    return textwrap.fill(safe(text).replace(" seed", "\N{NO-BREAK SPACE}seed"), letters)
 
 
 def letters_below(axes: Any) -> int:
@@ -112,12 +143,13 @@ def columns(axes: Any, texts: Sequence[str]) -> int:
 
 
 def fit(figure: Any, *, height: float, rows: int = 1) -> None:
-    """Makes rows of panels, each of some height, and room for the longest legend below each."""
-    figure.set_figheight(rows * (height + LINE * max(lines_below(axes) for axes in figure.axes)))
+    """Makes rows of panels, each of some height, and room for the longest legend below each and a heading above."""
+    above = HEADING if figure.get_suptitle() else 0.0
+    figure.set_figheight(above + rows * (height + LINE * max(lines_below(axes) for axes in figure.axes)))
 
 
 def lines_below(axes: Any) -> float:
-    """How many lines a panel's legend has."""
+    """How many lines a panel's legend has, and the label above it beyond one."""
     legend = axes.get_legend()
     texts = [text.get_text() for text in legend.get_texts()] if legend else []
-    return sum(text.count("\n") + 1 for text in texts) / columns(axes, texts)
+    return sum(text.count("\n") + 1 for text in texts) / columns(axes, texts) + more_lines(axes)

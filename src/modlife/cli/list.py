@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from modlife.analysis.catalog import EXPERIMENTS
 from modlife.analysis.figures import FIGURES
 from modlife.analysis.studies import STUDIES
 from modlife.cli.choices import Json, usual_world
@@ -25,6 +26,7 @@ OTHERS: tuple[tuple[str, Table], ...] = (
     ("searches", SEARCHES),
     ("consolidators", CONSOLIDATORS),
     ("figures", FIGURES),
+    ("experiments", EXPERIMENTS),
     ("studies", STUDIES),
 )
 

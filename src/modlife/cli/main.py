@@ -19,6 +19,7 @@ COMMANDS = {
     "play": "watch an agent in a task, as a GIF",
     "show": "see lives in the terminal: curves, forgetting, modules; several side by side",
     "figure": "draw a figure of the paper from run directories",
+    "reproduce": "live what a figure of the paper needs, then draw it",
     "table": "compare the agents of run directories: return, transfer, forgetting, cost",
     "metrics": "transfer, forgetting and the like of run directories or of anybody's numbers, with intervals",
     "report": "write a page that shows lives, for a browser: curves, memory, modules, times",
@@ -33,7 +34,7 @@ modlife {__version__}: lifelong reinforcement learning with neural modules
 
 usage: modlife COMMAND [OPTIONS]
 
-{chr(10).join(f"  {name:<8} {what}" for name, what in COMMANDS.items())}
+{chr(10).join(f"  {name:<9} {what}" for name, what in COMMANDS.items())}
 
   modlife COMMAND --help    explains a command and its options
   modlife --version         prints the version

@@ -38,19 +38,24 @@ def stages_of(records: Iterable[Record]) -> list[list[str]]:
     return [stage for record in records if record["kind"] == "curriculum" for stage in record["stages"]]
 
 
-def by_phase(records: Sequence[Record]) -> dict[str, Any]:
-    """Mean return over tasks before learning, after the online phase and after the offline phase.
+def by_phase(records: Sequence[Record], what: str = "return") -> dict[str, Any]:
+    """Mean return (or success) over tasks before learning, after the online phase and after the offline phase.
 
     Only for agents that evaluate before they learn; the last is the task's return in the evaluation after its stage.
     """
     averages: dict[str, Any] = {}
     for when in ("zero-shot", "online"):
-        returns = [record["mean_return"] for record in evaluations(records, when)]
-        if returns:
-            averages[when] = averaged(returns)
+        values = [mean_of(record, what) for record in evaluations(records, when)]
+        if values:
+            averages[when] = averaged(values, what)
     if averages:
-        averages["offline"] = averaged([record["return"][-1] for record in evaluations(records, "seen")])
+        averages["offline"] = averaged([record[what][-1] for record in evaluations(records, "seen")], what)
     return averages
+
+
+def mean_of(evaluation: Record, what: str) -> float:
+    """The mean over tasks of an evaluation's returns, as it tells it, or of its successes or lengths."""
+    return evaluation.get(f"mean_{what}", float(np.mean(evaluation[what])))
 
 
 def evaluations(records: Iterable[Record], when: str) -> list[Record]:
@@ -58,9 +63,9 @@ def evaluations(records: Iterable[Record], when: str) -> list[Record]:
     return [record for record in records if record["kind"] == "evaluation" and record.get("when") == when]
 
 
-def averaged(returns: list[float]) -> dict[str, Any]:
-    """Returns of tasks, and their mean."""
-    return {"return": returns, "mean_return": round(float(np.mean(returns)), 4)}
+def averaged(values: list[float], what: str) -> dict[str, Any]:
+    """Returns (or successes) of tasks, and their mean."""
+    return {what: values, f"mean_{what}": round(float(np.mean(values)), 4)}
 
 
 def retention(records: Sequence[Record]) -> dict[str, Any]:
@@ -169,21 +174,21 @@ class Curves:
     returns: Float[np.ndarray, "task update"]
 
 
-def curves(records: Sequence[Record]) -> Curves:
+def curves(records: Sequence[Record], what: str = "return") -> Curves:
     """The learning curves of all tasks at the steps of the first stage's updates; of none, where no curve is told.
 
-    A search shifts a stage's curve: while it lasts, the mean return of its episodes counts.
+    A search shifts a stage's curve: while it lasts, the mean return of its episodes counts; of successes it tells none.
     """
     plan, stages, searched = stages_of(records), dict[int, list[Record]](), dict[int, float]()
     for record in records:
-        if record["kind"] == "curve":
+        if record["kind"] == "curve" and what in record:
             stages.setdefault(record["stage"], []).append(record)
-        elif record["kind"] == "structure" and "returns" in record:
+        elif record["kind"] == "structure" and "returns" in record and what == "return":
             searched[record["stage"]] = float(record.get("mean_return", np.mean(record["returns"])))
     if not stages:
         return Curves((), np.zeros(0), np.zeros((0, 0)))
     steps = np.array([record["steps"] for record in stages[min(stages)]], float)
-    each = [on_grid(steps, of_stage, searched.get(stage)) for stage, of_stage in sorted(stages.items())]
+    each = [on_grid(steps, of_stage, searched.get(stage), what) for stage, of_stage in sorted(stages.items())]
     for stage, found in zip(sorted(stages), each, strict=True):
         if len(found) != len(plan[stage]):
             raise InputError(f"Stage {stage} has {len(plan[stage])} tasks, but learning curves of {len(found)}.")
@@ -191,11 +196,11 @@ def curves(records: Sequence[Record]) -> Curves:
 
 
 def on_grid(
-    steps: Float[np.ndarray, " update"], records: list[Record], before: float | None
+    steps: Float[np.ndarray, " update"], records: list[Record], before: float | None, what: str = "return"
 ) -> Float[np.ndarray, "task update"]:
     """The curves of a stage at the given steps; before its first update, the return of the search if it tells one."""
     own = np.array([record["steps"] for record in records], float)
-    returns = np.array([record["return"] for record in records], float).T
+    returns = np.array([record[what] for record in records], float).T
     if before is None and np.array_equal(own, steps):
         return returns
     return np.array([np.interp(steps, own, curve, left=np.nan if before is None else before) for curve in returns])

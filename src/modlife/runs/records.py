@@ -83,10 +83,8 @@ def check_places(record: Record, stages: list[list[str]], where: str) -> None:
     if record["kind"] == "evaluation":
         check_table({"when": "", **record}, {"when": str}, where)
         check_evaluation(record, where)
-    elif record["kind"] == "curve" and len(record["return"]) != len(stages[record["stage"]]):
-        raise InputError(
-            f"{where}: it has returns of {len(record['return'])} tasks, not {len(stages[record['stage']])}."
-        )
+    elif record["kind"] == "curve":
+        check_curve(record, len(stages[record["stage"]]), where)
     elif record["kind"] == "retention":
         check_harmed(record["harmed"], where)
     elif record["kind"] == "structure":
@@ -103,6 +101,14 @@ def check_harmed(harmed: list[Record], where: str) -> None:
         check_table(one, HARMED, f"{where}, harmed")
         if (len(one["drift"]), len(one["return"])) != (2, 2):
             raise InputError(f"{where}, harmed: {one} has not what was then and what is now.")
+
+
+def check_curve(record: Record, tasks: int, where: str) -> None:
+    """Its lists have an entry for each task; the first versions told no successes."""
+    check_table({"success": [], **record}, {"success": list[float | None]}, where)
+    for name, values in (("returns", record["return"]), ("successes", record.get("success", record["return"]))):
+        if len(values) != tasks:
+            raise InputError(f"{where}: it has {name} of {len(values)} tasks, not {tasks}.")
 
 
 def check_structure(structure: list[int], task: str, where: str) -> None:

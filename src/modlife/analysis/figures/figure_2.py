@@ -1,4 +1,4 @@
-"""The paper's Figure 2: multi-task learning. Curves, zero-shot return on unseen combinations, wrong modules."""
+"""The paper's Figure 2: multi-task learning. Learning curves, and zero-shot return on unseen combinations."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,23 +8,21 @@ import numpy as np
 
 from modlife.analysis.groups import Group, counted, grouped
 from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
-from modlife.analysis.panels import Bar, draw_bars, draw_curves, finish, fit, with_errors
+from modlife.analysis.panels import MEASURES, draw_curves, finish, fit, heading, with_errors
 from modlife.metrics import mean_and_error
-
-MODULAR = "mtl"
 
 
 def draw(paths: Sequence[Path], out: Path) -> None:
-    """Learning curves, zero-shot return against the number of training tasks, and wrong modules."""
+    """Learning curves, and zero-shot return against the number of training tasks."""
     from matplotlib.figure import Figure
 
     lives = read_lives(paths)
     groups = grouped(lives, lambda life: f"{label(life.agent)}, {life.tasks} tasks")
-    figure = Figure(figsize=(13, 4), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
-    rows = draw_curves(left, groups) + rows_at_the_end(groups) + draw_wrong_modules(right, groups)
-    left.set_xlabel("thousand steps per task")
-    draw_zero_shot(middle, grouped(lives, lambda life: label(life.agent), but=("seed", "tasks")))
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    rows = draw_curves(left, groups) + rows_at_the_end(groups)
+    draw_zero_shot(right, lives)
+    heading(figure, "Multi-task learning", lives)
     fit(figure, height=4)
     save(figure, rows, out)
 
@@ -49,10 +47,10 @@ def rows_at_the_end(groups: Sequence[Group]) -> list[Row]:
     return rows
 
 
-def draw_zero_shot(axes: Any, series: Sequence[Group]) -> None:
+def draw_zero_shot(axes: Any, lives: Sequence[FinishedLife]) -> None:
     """Return on unseen combinations, structure given; a line through lives that differ in the number of tasks alone."""
     every = set()
-    for one in series:
+    for one in grouped(lives, lambda life: label(life.agent), but=("seed", "tasks")):
         by_tasks = {count: unseen([life for life in one.lives if life.tasks == count]) for count in counts(one.lives)}
         known = {count: values for count, values in by_tasks.items() if values}
         if known:
@@ -60,39 +58,11 @@ def draw_zero_shot(axes: Any, series: Sequence[Group]) -> None:
             seeds = sorted({len(values) for values in known.values()})
             every |= {*seeds}
             told = f"{one.label}, {counted(seeds[0]) if len(seeds) == 1 else f'{seeds[0]} to {counted(seeds[-1])}'}"
-            axes.errorbar(list(known), means, errors, marker="o", capsize=3, label=told, **one.look)
-    title = with_errors("Zero-shot on unseen combinations", "bars", every)
-    finish(axes, title=title, xlabel="training tasks", ylabel="return, mean over unseen tasks")
+            axes.errorbar(list(known), means, errors, marker=one.marker, capsize=3, label=told, **one.look)
+    title = with_errors("Zero-shot: tasks never trained on", "bars", every)
+    finish(axes, title=title, xlabel="number of training tasks", ylabel=f"{MEASURES['return']}, mean over unseen tasks")
 
 
 def counts(lives: Sequence[FinishedLife]) -> list[int]:
     """The numbers of tasks that there are."""
     return sorted({life.tasks for life in lives})
-
-
-def draw_wrong_modules(axes: Any, groups: Sequence[Group]) -> list[Row]:
-    """The modular agent with the most tasks, one module at a time replaced by a wrong one."""
-    able = [group for group in groups if group.agent == MODULAR and "wrong_module" in group.lives[0].summary]
-    most = max((group.tasks for group in able), default=0)
-    shown = [group for group in able if group.tasks == most]
-    bars = [bar for group in shown for bar in modules_replaced(group)]
-    drawn = draw_bars(axes, bars)
-    title = f"Wrong modules, {most} tasks" if shown else "Wrong modules"
-    title = with_errors(title, "bars", (len(bar.values) for bar in bars))
-    finish(axes, title=title, ylabel="return, mean over training tasks")
-    axes.tick_params(axis="x", labelsize=7.5)
-    return [
-        bar.group.row("modules", mean, error=error, seeds=len(bar.values), part=bar.name) for bar, mean, error in drawn
-    ]
-
-
-def modules_replaced(group: Group) -> list[Bar]:
-    """The return with all modules, and with a wrong one of each factor."""
-    summaries = [life.summary for life in group.lives if "wrong_module" in life.summary]
-    right = Bar(group, "all correct", [summary["seen"]["mean_return"] for summary in summaries])
-    wrong = [
-        Bar(group, f"wrong {factor}", [summary["wrong_module"][factor] for summary in summaries])
-        for factor in summaries[0]["wrong_module"]
-        if all(factor in summary["wrong_module"] for summary in summaries)
-    ]
-    return [right, *wrong]

@@ -8,25 +8,30 @@ import numpy as np
 
 from modlife.analysis.groups import Group, grouped, in_steps
 from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
-from modlife.analysis.panels import Bar, draw_bars, draw_curves, finish, fit, with_errors
+from modlife.analysis.panels import MEASURES, Bar, draw_bars, draw_curves, finish, fit, heading, with_errors
 from modlife.metrics import PHASES
 
 WINDOW = 8
 """Tasks over which zero-shot returns are averaged at most: single tasks differ too much in difficulty."""
-MARKERS = ("o", "^", "s", "D", "v", "P")
 
 
 def draw(paths: Sequence[Path], out: Path) -> None:
     """Learning curves, zero-shot return against tasks seen, and the mean return after each phase of learning."""
     from matplotlib.figure import Figure
 
-    groups = grouped(read_lives(paths), lambda life: f"{label(life.agent)}, {in_steps(life.steps_per_task)}")
-    figure = Figure(figsize=(13, 4), layout="constrained")
+    lives = read_lives(paths)
+    groups = by_steps(lives)
+    figure = Figure(figsize=(15, 4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     rows = draw_curves(left, groups) + draw_zero_shot(middle, groups) + draw_phases(right, groups)
-    left.set_xlabel("thousand steps in a task, those of a search included")
+    heading(figure, "Lifelong learning, task after task", lives)
     fit(figure, height=4)
     save(figure, rows, out)
+
+
+def by_steps(lives: Sequence[FinishedLife]) -> list[Group]:
+    """Lives that are alike, named by their agent and steps."""
+    return grouped(lives, lambda life: f"{label(life.agent)}, {in_steps(life.steps_per_task)}")
 
 
 def window_for(points: int) -> int:
@@ -38,8 +43,8 @@ def draw_zero_shot(axes: Any, groups: Sequence[Group]) -> list[Row]:
     """Return before learning, by the number of tasks seen before."""
     told = [(group, found) for group in groups if (found := zero_shot(group.lives))]
     window, rows = window_for(min((len(found[0]) for _, found in told), default=1)), []
-    for number, (group, (seen, mean, seeds)) in enumerate(told):
-        marker = {"marker": MARKERS[number % len(MARKERS)], "ms": 3.5}
+    for group, (seen, mean, seeds) in told:
+        marker = {"marker": group.marker, "ms": 3.5}
         axes.plot(seen, mean, color=group.colour, lw=0, alpha=0.4, **marker)
         axes.plot(smooth(seen, window), smooth(mean, window), **group.look)
         axes.plot([], [], label=group.told(seeds), **group.look, **marker)
@@ -47,8 +52,9 @@ def draw_zero_shot(axes: Any, groups: Sequence[Group]) -> list[Row]:
             group.row("zero-shot", float(value), seeds=seeds, seen=int(before))
             for before, value in zip(seen, mean, strict=True)
         ]
-    title = f"Zero-shot\n(dots: single tasks; line: mean of {window} task{'s' if window > 1 else ''})"
-    finish(axes, title=title if told else "Zero-shot", xlabel="tasks seen before", ylabel="return before learning")
+    title, noun = "Zero-shot: each task before it is learnt", "tasks" if window > 1 else "task"
+    title = f"{title}\n(markers: single tasks, mean over seeds; line: mean of {window} {noun})" if told else title
+    finish(axes, title=title, xlabel="number of tasks seen before", ylabel="return before learning")
     return rows
 
 
@@ -66,20 +72,28 @@ def smooth(values: np.ndarray, window: int) -> np.ndarray:
     return np.convolve(values, np.ones(window) / window, mode="valid")
 
 
-def draw_phases(axes: Any, groups: Sequence[Group]) -> list[Row]:
-    """Mean return over tasks after each phase of their learning, and at the end of the life; errors over seeds."""
-    every = [Bar(group, when, returns_after(group.lives, when)) for group in groups for when in (*PHASES, "final")]
+def draw_phases(axes: Any, groups: Sequence[Group], what: str = "return") -> list[Row]:
+    """Mean return (or success) over tasks after each phase of their learning, and at the end of the life."""
+    times = (*PHASES, "final")
+    every = [Bar(group, when, values_after(group.lives, when, what)) for group in groups for when in times]
     bars = [bar for bar in every if bar.values]
-    title = with_errors("Mean return by phase", "bars", (len(bar.values) for bar in bars))
+    title = with_errors("After each phase of learning: mean over tasks", "bars", (len(bar.values) for bar in bars))
     drawn = draw_bars(axes, bars)
-    finish(axes, title=title, ylabel="return, mean over tasks")
-    if len(bars) < len(every):
-        axes.set_xlabel("no bar: the agent has no such phase")
+    axes.xaxis.label.set_fontsize(8)
+    finish(axes, title=title, xlabel=remarks(groups, missing=len(bars) < len(every)), ylabel=MEASURES[what])
     return [bar.group.row(bar.name, mean, error=error, seeds=len(bar.values)) for bar, mean, error in drawn]
 
 
-def returns_after(lives: Sequence[FinishedLife], when: str) -> list[float]:
-    """The mean return of each life after a phase, or at its end; of those that tell it."""
-    if when == "final":
-        return [life.summary["seen"]["mean_return"] for life in lives]
-    return [life.by_phase[when]["mean_return"] for life in lives if when in life.by_phase]
+def remarks(groups: Sequence[Group], *, missing: bool) -> str:
+    """What must be known to read the bars."""
+    found = ["final: all tasks, after the last one was learnt"]
+    if any(record.get("how") == "searched" for group in groups for record in group.lives[0].records):
+        found.append("zero-shot of agents that search: after the search")
+    if missing:
+        found.append("no bar: the agent has no such phase")
+    return "\n".join(found)
+
+
+def values_after(lives: Sequence[FinishedLife], when: str, what: str = "return") -> list[float]:
+    """The mean return (or success) of each life after a phase, or at its end; of those that tell it."""
+    return [value for life in lives if (value := life.after(when, what)) is not None]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from modlife.analysis.figures.figure_3 import draw_phases, returns_after
+from modlife.analysis.figures.figure_3 import draw_phases, values_after
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, Row, colour, label, read_lives, save
-from modlife.analysis.panels import draw_curves, finish, fit, with_errors
+from modlife.analysis.panels import MEASURES, draw_curves, finish, fit, heading, with_errors
 from modlife.errors import InputError
 from modlife.metrics import mean_and_error
 
@@ -21,10 +21,10 @@ def draw(paths: Sequence[Path], out: Path) -> None:
 
     lives = sorted(read_lives(paths), key=modules)
     groups = grouped(lives, lambda life: f"{label(life.agent)}, {modules(life)} modules")
-    figure = Figure(figsize=(13, 4), layout="constrained")
+    figure = Figure(figsize=(15, 4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     rows = draw_curves(left, groups) + draw_phases(middle, groups) + draw_numbers(right, groups)
-    left.set_xlabel("thousand steps in a task, those of a search included")
+    heading(figure, "Lifelong learning with fewer and more modules than components", lives)
     fit(figure, height=4)
     save(figure, rows, out)
 
@@ -44,9 +44,9 @@ def draw_numbers(axes: Any, groups: Sequence[Group]) -> list[Row]:
         mine = [group for group in groups if group.agent == agent]
         for when, line in SHOWN.items():
             numbers = [modules(group.lives[0]) for group in mine]
-            found = [mean_and_error(returns_after(group.lives, when)) for group in mine]
+            found = [mean_and_error(values_after(group.lives, when)) for group in mine]
             means, errors = [mean for mean, _ in found], [0.0 if error != error else error for _, error in found]
-            look = {"color": colour(agent), "linestyle": line, "marker": "o", "ms": 4, "capsize": 3}
+            look = {"color": colour(agent), "linestyle": line, "marker": mine[0].marker, "ms": 4, "capsize": 3}
             axes.errorbar(numbers, means, errors, label=f"{label(agent)}, {when}", **look)
             rows += [
                 group.row(f"{when} by modules", mean, error=error, part=str(number))
@@ -56,5 +56,5 @@ def draw_numbers(axes: Any, groups: Sequence[Group]) -> list[Row]:
     axes.axvline(components, color="gray", lw=0.8, ls=":", label=f"components of a factor: {components}")
     axes.xaxis.get_major_locator().set_params(integer=True)
     title = with_errors("Return by number of modules", "bars", (len(group.lives) for group in groups))
-    finish(axes, title=title, xlabel="modules per factor", ylabel="return, mean over tasks")
+    finish(axes, title=title, xlabel="modules per factor", ylabel=f"{MEASURES['return']}, mean over tasks")
     return rows

@@ -6,7 +6,7 @@ from typing import Any
 
 from modlife.analysis.groups import Group, counted, grouped, over_seeds
 from modlife.analysis.lives import Row, label, read_lives, save
-from modlife.analysis.panels import finish, fit
+from modlife.analysis.panels import MEASURES, finish, fit, safe
 from modlife.metrics import mean_and_error
 
 RELEASED_STEPS = (50, 100, 200, 300, 500, 700, 1000)
@@ -35,8 +35,10 @@ def draw(paths: Sequence[Path], out: Path) -> None:
         rows += draw_task(axes, task, groups)
     for axes in every[len(tasks) :]:
         axes.remove()
-    if any(len(group.lives) > 1 for group in groups):
-        figure.suptitle("thin lines: single seeds; thick: their mean", fontsize=9)
+    several = any(len(group.lives) > 1 for group in groups)
+    figure.suptitle(
+        f"Tasks learnt alone{' (thin lines: single seeds; thick: their mean)' if several else ''}", fontsize=11
+    )
     fit(figure, height=3.2, rows=panels)
     save(figure, rows, out)
 
@@ -52,8 +54,7 @@ def draw_task(axes: Any, task: str, groups: Sequence[Group]) -> list[Row]:
             rows.append(group.row("final", mean, error=error, tasks=1, seeds=len(finals), part=task))
     if task in RELEASED:
         axes.plot(RELEASED_STEPS, RELEASED[task], "o-", color="black", ms=3, lw=1, label=f"released code, {counted(1)}")
-    finish(axes, title=task, xlabel="thousand steps", ylabel="training return")
-    axes.title.set_fontsize(10)
+    finish(axes, title=safe(task), xlabel="thousand environment steps", ylabel=f"{MEASURES['return']}, while learning")
     return rows
 
 

@@ -1,0 +1,121 @@
+"""How long lives will take: from recorded rates, put right by lives that have ended. An estimate, and no more.
+
+    seconds = start + tasks * steps / online rate + sample-passes offline / offline rate + episodes * steps / their rate
+
+Rates are of one core of a 2.8 GHz server processor (docs/performance.md). Where lives of an experiment have ended, the
+seconds that they took, over those that they were estimated at, say how fast this machine is.
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from modlife.metrics import evaluations
+from modlife.runs.config import LifeConfig
+from modlife.runs.many import Planned
+from modlife.runs.store import RunDirectory
+
+START = 25.0
+"""Seconds until a process has loaded and compiled what it needs."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one core does in a second, in a world."""
+
+    online: float
+    """Environment steps of learning."""
+    offline: float
+    """Samples that go through networks forward and backward."""
+    evaluation: float
+    """Environment steps of evaluations."""
+
+
+USUAL = Rates(30_000, 300_000, 150_000)
+RATES: Mapping[tuple[str, str | None], Rates] = {
+    ("robot", "fast"): Rates(1_500, 300_000, 2_300),
+    ("robot", "paper"): Rates(800, 300_000, 1_000),
+}
+"""By domain and preset, where they are not as usual."""
+SLOWER: Mapping[str, float] = {"clear": 2.5, "clear-modular": 2.5, "pc": 1.5, "pc-bcq": 1.5, "ewc": 1.2}
+"""How many times as long agents learn online that do more in a step."""
+
+
+def seconds(config: LifeConfig) -> float:
+    """What a life takes by recorded rates."""
+    rates = RATES.get((config.domain.name, getattr(config.world, "preset", None)), USUAL)
+    tasks = len(config.chosen)
+    online = tasks * config.steps * SLOWER.get(config.agent, 1.0) / rates.online
+    evaluated = sum(min(met, config.panel or met) for met in range(1, tasks + 1))
+    episodes = config.episodes * (evaluated + 10 * tasks)
+    acting = episodes * config.world.horizon / 2 / rates.evaluation
+    return START + online + passes(config) / rates.offline + acting
+
+
+def passes(config: LifeConfig) -> float:
+    """Samples that go through networks in all offline phases: rows x epochs x tasks that are learnt from at a time."""
+    settings, tasks = config.settings, len(config.chosen)
+    kept = min(getattr(settings, "replay_size", 0), config.steps)
+    way: Any = next(
+        (found for name in ("offline", "compress", "distill") if (found := getattr(settings, name, None))), None
+    )
+    if way is None:
+        return 0.0
+    sharing = 1 - np.prod([1 - 1 / size for size in config.world.graph.shape])
+    old = np.arange(tasks) * sharing if hasattr(settings, "offline") else np.zeros(tasks)
+    at_once = np.minimum(1 + old, getattr(way, "tasks", None) or np.inf)
+    return float(way.epochs * kept * at_once.sum())
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is known of a life before it is lived."""
+
+    life: Planned
+    state: str
+    """`ended`, `begun` or `to do`."""
+    seconds: float
+    """That it took; or, about, that it will still take."""
+
+
+def forecasts(lives: Sequence[Planned]) -> list[Forecast]:
+    """What lives took that have ended, and about what the others will take on this machine."""
+    took = {life.out: taken(life) for life in lives if life.has_ended}
+    guessed = sum(seconds(life.config) for life in lives if life.out in took)
+    slower = sum(took.values()) / guessed if took else 1.0
+    return [forecast(life, took.get(life.out), slower) for life in lives]
+
+
+def taken(life: Planned) -> float:
+    """Seconds that a life took."""
+    summary = RunDirectory.open(life.out).summary()
+    return summary["seconds"] if summary else 0.0
+
+
+def forecast(life: Planned, took: float | None, slower: float) -> Forecast:
+    """What a life took; or what is left of it, if it goes as slowly as others."""
+    if took is not None:
+        return Forecast(life, "ended", took)
+    if not life.has_begun:
+        return Forecast(life, "to do", slower * seconds(life.config))
+    done = len(evaluations(RunDirectory.open(life.out).metrics(), "seen")) / len(life.config.stages.stages)
+    return Forecast(life, "begun", slower * seconds(life.config) * (1 - done))
+
+
+def together(left: Sequence[float], at_once: int) -> float:
+    """When all lives will have ended, of which so many run at a time, in their order."""
+    free = [0.0] * at_once
+    for one in left:
+        heapq.heappush(free, heapq.heappop(free) + one)
+    return max(free)
+
+
+def in_words(length: float) -> str:
+    """A length of time, as exact as an estimate is."""
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if length >= 2 * size:
+            return f"{length / size:.{0 if length >= 10 * size else 1}f} {unit}"
+    return f"{length:.0f} seconds"

@@ -1,0 +1,93 @@
+"""Learning curves of anyone's lives, grouped by what differs: the mean over tasks, and each task by itself."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from modlife.analysis.groups import Group, grouped, over_seeds
+from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
+from modlife.analysis.panels import draw_curves, fit, heading, safe
+
+MOST = 100
+"""Tasks that are drawn singly, at most; the table has them all."""
+WIDE = 5.5
+"""Inches: the panel with the mean."""
+SMALL = (1.5, 1.25)
+"""Inches: width and height of the panel of a task."""
+
+
+def draw(paths: Sequence[Path], out: Path) -> None:
+    """The mean over tasks in a large panel; beside it, a small one for each task, with the same colours."""
+    from matplotlib.figure import Figure
+
+    lives = read_lives(paths)
+    groups = grouped(lives, lambda life: label(life.agent))
+    tasks = list(dict.fromkeys(task for life in lives for task in life.curves.tasks))
+    rows, columns = shape(len(tasks) if 1 < len(tasks) <= MOST else 0)
+    widths = [WIDE, SMALL[0] * columns] if columns else [WIDE]
+    figure = Figure(figsize=(sum(widths), 4), layout="constrained")
+    grid = figure.add_gridspec(1, len(widths), width_ratios=widths)
+    main = figure.add_subplot(grid[0])
+    found = draw_curves(main, groups)
+    if columns:
+        panels = grid[1].subgridspec(rows, columns).subplots(sharex=True, sharey=True, squeeze=False)
+        draw_tasks(list(panels.flat), tasks, groups, main)
+    heading(figure, f"Learning curves{': mean over tasks, and each task by itself' if columns else ''}", lives)
+    fit(figure, height=max(4.0, SMALL[1] * rows - 1))
+    save(figure, found + [row for task in tasks for group in groups for row in rows_of(task, group)], out)
+
+
+def shape(tasks: int) -> tuple[int, int]:
+    """Rows and columns of small panels: not fewer columns than rows, and few places left over."""
+    if not tasks:
+        return 0, 0
+    least = int(np.ceil(np.sqrt(tasks)))
+    columns = min(range(least, least + 3), key=lambda columns: -tasks % columns)
+    return -(-tasks // columns), columns
+
+
+def draw_tasks(panels: Sequence[Any], tasks: Sequence[str], groups: Sequence[Group], main: Any) -> None:
+    """A panel for each task, with the range of the main one or more; those that are left over are taken away."""
+    columns = panels[0].get_subplotspec().get_gridspec().ncols
+    for number, (axes, task) in enumerate(zip(panels, tasks, strict=False)):
+        for group in groups:
+            draw_task(axes, task, group)
+        axes.set_title(safe(task), fontsize=6)
+        axes.tick_params(labelsize=6, labelbottom=number + columns >= len(tasks))
+    for axes in panels[len(tasks) :]:
+        axes.remove()
+    low, high = np.array([main.get_ylim(), *(axes.dataLim.intervaly for axes in panels[: len(tasks)])]).T
+    panels[0].set_ylim(low.min(), high[np.isfinite(high)].max())
+
+
+def draw_task(axes: Any, task: str, group: Group) -> None:
+    """The mean of a group's lives in a task, and its error."""
+    curve = curve_of(task, group)
+    if curve is None:
+        return
+    steps, mean, error = curve
+    axes.plot(steps / 1000, mean, lw=1, **group.look)
+    axes.fill_between(steps / 1000, mean - error, mean + error, color=group.colour, alpha=0.15, lw=0)
+
+
+def learnt(task: str, lives: Sequence[FinishedLife]) -> list[FinishedLife]:
+    """Lives that tell how a task was learnt."""
+    return [life for life in lives if task in life.curves.tasks]
+
+
+def curve_of(task: str, group: Group) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Steps, mean over the seeds that learnt a task, and its error; None if none has."""
+    curves = [(life.curves.steps, life.curve_of(task)) for life in learnt(task, group.lives)]
+    return (curves[0][0], *over_seeds(curves)) if curves else None
+
+
+def rows_of(task: str, group: Group) -> list[Row]:
+    """The curve of a task for the table."""
+    curve, seeds = curve_of(task, group), len(learnt(task, group.lives))
+    return [
+        group.row("curve", float(value), steps=int(step), error=float(error), tasks=1, seeds=seeds, part=task)
+        for step, value, error in zip(*(curve or ((), (), ())), strict=True)
+        if not np.isnan(value)
+    ]
