@@ -181,7 +181,7 @@ def everything(folder: Path) -> dict[str, bytes | None]:
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() and not path.is_symlink() else None
         for path in folder.rglob("*")
-        if path.name not in ("lock", "history.jsonl")
+        if path.name not in ("lock", "history.jsonl") and not path.match("lease-*.json")
     }
 
 

@@ -138,11 +138,11 @@ def results(run: Path) -> dict:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file; without the lock, which says who had the run directory last."""
+    """Every file; without the lock and the lease, which say who had the run directory last."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and path.name != "lock"
+        if path.is_file() and path.name != "lock" and not path.match("lease-*.json")
     }
 
 

@@ -36,6 +36,10 @@ class StoreError(Sentence):
     """A run could not be written: exit code 1."""
 
 
+class Busy(StoreError):
+    """A run is being written by another process: it may be free later."""
+
+
 class Diverged(Sentence):
     """Learning came to values that are not numbers: exit code 1. The life was saved as it was before."""
 

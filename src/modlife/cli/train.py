@@ -2,16 +2,24 @@
 
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from modlife.checks import MOST_THREADS, check_count, check_seconds
 from modlife.cli.choices import REQUIRED, Life, given, usual_life
 from modlife.cli.words import tell
-from modlife.errors import InputError, plain
+from modlife.errors import Busy, InputError, plain
 from modlife.runs.codec import flat, to_json
 from modlife.runs.config import LifeConfig
+
+if TYPE_CHECKING:
+    from modlife.runs.life import Watch
+
+LOOK = 1.0
+"""Seconds between two looks at a run directory that is waited for."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,12 @@ class Options:
     """Processor threads for this life, 1 by default; results depend on their number."""
     resume: bool = False
     """Go on with the life in `out`; its own options are taken, and need not be given again."""
+    resume_or_begin: bool = False
+    """Go on with the life in `out` if there is one, which must be that of these options; else begin it."""
+    wait: float = 0
+    """Seconds to wait for a run directory that another process is writing."""
+    parent: int | None = None
+    """The number of the process that starts this one: when it is gone, the life is saved and stops."""
     save_every: float = 30
     """Seconds between checkpoints; there is one after each phase and each task in any case."""
 
@@ -64,6 +78,8 @@ def run(options: Options) -> None:
     """Trains."""
     config, threads = options.life, options.threads
     check_seconds("save_every", options.save_every)
+    check_seconds("wait", options.wait)
+    options = replace(options, resume=options.resume or (options.resume_or_begin and is_begun(options.out)))
     if threads is not None:
         check_count("threads", threads, MOST_THREADS)
     if options.resume:
@@ -75,21 +91,49 @@ def run(options: Options) -> None:
     from modlife.cli.progress import progress_for
     from modlife.cli.tables import summary_text
     from modlife.runs.interrupts import Stopped
-    from modlife.runs.life import grow_life, run_life
+    from modlife.runs.life import grow_life
 
     if options.resume and config != options.life:
         config = grow_life(options.out, len(options.life.chosen))
         tell(f"going on with {len(config.chosen) - config.grown[-1]} more tasks, {len(config.chosen)} in all")
     try:
         with progress_for(config) as watch:
-            begun = None if options.resume else config
-            summary = run_life(begun, options.out, watch=watch, devices=threads, save_every=options.save_every)
+            summary = lived(options, config, watch, threads)
     except Stopped as stopped:
         go_on = f"modlife train --resume --out {options.out}"
         tell(f"stopped by {stopped}, and saved. Go on with: {go_on}")
         sys.exit(128 + signal.Signals(stopped.number))
     print(summary_text(summary))
     print(f"run directory: {plain(options.out)}")
+
+
+def lived(options: Options, config: LifeConfig, watch: "Watch", threads: int) -> dict[str, Any]:
+    """The summary of the life, for whose run directory is waited if need be."""
+    from modlife.runs.interrupts import Interrupts
+    from modlife.runs.life import run_life
+
+    until, resume = time.monotonic() + options.wait, options.resume
+    more = {"watch": watch, "devices": threads, "save_every": options.save_every, "parent": options.parent}
+    while True:
+        try:
+            return run_life(None if resume else config, options.out, **more)
+        except Busy:
+            if time.monotonic() >= until:
+                raise
+            Interrupts(options.parent).check()
+            time.sleep(LOOK)
+        except InputError:  # somebody else may have begun it just now
+            if resume or not (options.resume_or_begin and is_begun(options.out)):
+                raise
+            resumed(options)
+            resume = True
+
+
+def is_begun(out: Path) -> bool:
+    """Whether there is a run directory."""
+    from modlife.runs.store import MANIFEST
+
+    return (out / MANIFEST).is_file()
 
 
 def resumed(options: Options) -> tuple[LifeConfig, int]:

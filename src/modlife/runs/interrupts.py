@@ -1,5 +1,6 @@
 """Signals that ask lives to stop."""
 
+import os
 import signal
 import threading
 from typing import Any
@@ -19,7 +20,8 @@ class Interrupts:
     """Turns signals into a wish to stop: the handler only notes it, and a second one ends the program at once.
 
     Lives of one process share the handlers: the first takes them, and the last gives back those that were there. Python
-    lets only the main thread have handlers: a life in another thread is not asked.
+    lets only the main thread have handlers: a life in another thread is not asked. Where a `parent` is named, a process
+    that has another one by now is an orphan, and is to stop as if it had been sent SIGTERM.
     """
 
     live: "list[Interrupts]" = []
@@ -27,8 +29,9 @@ class Interrupts:
     before: dict[int, Any] = {}
     """The handlers that were there, while ours are."""
 
-    def __init__(self) -> None:
+    def __init__(self, parent: int | None = None) -> None:
         self.wish: int | None = None
+        self.parent = parent
 
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
@@ -40,6 +43,8 @@ class Interrupts:
 
     def check(self) -> None:
         """Stops what is being done, if that was asked for."""
+        if self.parent is not None and os.getppid() != self.parent:
+            self.wish = self.wish or signal.SIGTERM
         if self.wish:
             raise Stopped(self.wish)
 

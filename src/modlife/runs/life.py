@@ -191,10 +191,16 @@ class Life:
 
 
 def run_life(
-    config: LifeConfig | None, out: Path, *, watch: Watch | None = None, devices: int = 1, save_every: float = 30.0
+    config: LifeConfig | None,
+    out: Path,
+    *,
+    watch: Watch | None = None,
+    devices: int = 1,
+    save_every: float = 30.0,
+    parent: int | None = None,
 ) -> dict[str, Any]:
     """Lives a life into a new run directory, or goes on with the one that is there, and returns its summary."""
-    moments = living(config, out, watch=watch, devices=devices, save_every=save_every)
+    moments = living(config, out, watch=watch, devices=devices, save_every=save_every, parent=parent)
     while True:
         try:
             next(moments)
@@ -203,11 +209,18 @@ def run_life(
 
 
 def living(
-    config: LifeConfig | None, out: Path, *, watch: Watch | None = None, devices: int = 1, save_every: float = 30.0
+    config: LifeConfig | None,
+    out: Path,
+    *,
+    watch: Watch | None = None,
+    devices: int = 1,
+    save_every: float = 30.0,
+    parent: int | None = None,
 ) -> Generator[Moment, None, dict[str, Any]]:
     """A life moment by moment, into a new run directory; without a config, the rest of the one that is there.
 
-    Returns the summary. One who stops listening leaves a life that is saved and can be resumed.
+    Returns the summary. One who stops listening leaves a life that is saved and can be resumed. It also stops, saved,
+    when this process has another parent than the one that is named.
     """
     watch = watch or Silent()
     if config:
@@ -218,7 +231,7 @@ def living(
             for remark in writer.run.remarks():
                 watch.say(remark)
             return writer.run.summary() or {}
-        interrupts = held.enter_context(Interrupts())
+        interrupts = held.enter_context(Interrupts(parent))
         life = Life(config or writer.run.config(), writer, devices=devices, save_every=save_every, watch=watch)
         start = None if config else life.resume()
         if not config:

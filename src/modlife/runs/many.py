@@ -1,19 +1,21 @@
-"""Many lives, each in a process of its own with one core, some at a time.
+"""Many lives, each in a process of its own with one core, some at a time, here or on the machines of a cluster.
 
 Lives that have ended are left alone and those that were interrupted go on, so the same call after any interruption goes
-on where it stood. Ctrl-C and SIGTERM let every life save itself first. If this process is killed, its lives go on to
-their ends; until then their run directories are locked, and others that want them are told so.
+on where it stood. Ctrl-C and SIGTERM let every life save itself first. If this process is killed, its lives save
+themselves and stop: they look whether the process that started them is still there.
 """
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from modlife.errors import InputError
 from modlife.runs.codec import TABLE, flat, to_json
@@ -23,6 +25,10 @@ from modlife.runs.store import MANIFEST, RunDirectory
 
 POLL = 0.1
 """Seconds between two looks at the processes."""
+PATIENCE = 120
+"""Seconds that a life waits for its run directory, which one that was lost may still be saving to."""
+AGAIN = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+"""Exit codes of lives that were stopped, and saved."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +45,14 @@ class Planned:
         return self.out.with_name(f"{self.out.name}.log")
 
     @property
+    def is_there(self) -> bool:
+        """Whether it has a run directory, of whatever life."""
+        return (self.out / MANIFEST).exists()
+
+    @property
     def has_begun(self) -> bool:
         """Whether it has a run directory; one of another life is refused."""
-        if not (self.out / MANIFEST).exists():
+        if not self.is_there:
             return False
         found = RunDirectory.open(self.out).config()
         if found != self.config:
@@ -61,7 +72,13 @@ class Planned:
     def command(self) -> list[str]:
         """The command that lives it, or the rest of it."""
         options = ["--resume"] if self.has_begun else as_options(self.config)
-        return [sys.executable, "-m", "modlife", "train", *options, "--out", str(self.out)]
+        parent = ["--parent", str(os.getpid())]
+        return [sys.executable, "-m", "modlife", "train", *options, *parent, "--out", str(self.out)]
+
+    def anywhere(self) -> list[str]:
+        """Options of `modlife train` that live it, or the rest of it, on any machine that has its run directory."""
+        out = ["--out", str(self.out.absolute())]
+        return ["--resume-or-begin", "--wait", str(PATIENCE), *as_options(self.config), *out]
 
 
 @dataclass(frozen=True)
@@ -76,6 +93,61 @@ class Failed:
         return f"'{self.life.out}' did not end ({how}): {last_line(self.life.log)}"
 
 
+@dataclass(frozen=True)
+class Standing:
+    """How it stands with a life."""
+
+    life: Planned
+    state: Literal["waiting", "running", "ended", "FAILED"]
+
+
+class Where(Protocol):
+    """Where processes run."""
+
+    tries: int
+    """How often a life is begun again that was stopped, or whose machine was lost."""
+
+    def begin(self, command: list[str], log: Path) -> Any:
+        """Starts a process; what it is known by."""
+        ...
+
+    def code(self, process: Any) -> int | None:
+        """The exit code of a process that has ended; negative where it was killed, or lost with its machine."""
+        ...
+
+    def stop(self, processes: Sequence[Any]) -> None:
+        """Asks processes to save and stop, and waits for them."""
+        ...
+
+
+class Here:
+    """Processes of this machine. Who stops them has a reason: none is begun again by itself."""
+
+    tries = 0
+
+    def begin(self, command: list[str], log: Path) -> subprocess.Popen:
+        """Starts a process; signals from the keyboard do not reach it, but through here."""
+        with log.open("ab") as file:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def code(self, process: subprocess.Popen) -> int | None:
+        """Its exit code, if it has ended."""
+        return process.poll()
+
+    def stop(self, processes: Sequence[subprocess.Popen]) -> None:
+        """Asks all to save and stop, and waits for them."""
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+        for process in processes:
+            process.wait()
+
+
+def unseen(standings: Sequence[Standing]) -> None:
+    """Nobody looks."""
+
+
 @dataclass
 class Lives:
     """Lives that are being lived."""
@@ -84,8 +156,14 @@ class Lives:
     at_once: int
     tell: Callable[[str], None]
     command: Callable[[Planned], list[str]] = Planned.command
-    running: dict[subprocess.Popen, Planned] = field(default_factory=dict)
+    where: Where = field(default_factory=Here)
+    show: Callable[[Sequence[Standing]], None] = unseen
+    """Shown how it stands, again and again."""
+    running: dict[Any, Planned] = field(default_factory=dict)
     failed: list[Failed] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.all, self.begun = tuple(self.waiting), Counter[Path]()
 
     def run(self) -> list[Failed]:
         """Lives them all; those that failed do not keep others from being lived."""
@@ -104,55 +182,92 @@ class Lives:
                 while self.waiting and len(self.running) < self.at_once:
                     self.begin(self.waiting.pop(0))
                 self.look()
+                self.show(self.standings)
                 yield
                 time.sleep(POLL)
         finally:
             self.stop()
 
     def begin(self, life: Planned) -> None:
-        """Starts a process; signals from the keyboard do not reach it, but through here."""
+        """Starts a process."""
         command = self.command(life)
-        self.tell(f"{'going on with' if '--resume' in command else 'beginning'} {life.out.name}")
+        self.tell(f"{'going on with' if life.is_there else 'beginning'} {life.out.name}")
         life.log.parent.mkdir(parents=True, exist_ok=True)
-        with life.log.open("ab") as log:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-            )
-        self.running[process] = life
+        self.begun[life.out] += 1
+        self.running[self.where.begin(command, life.log)] = life
 
     def look(self) -> None:
-        """Notes the processes that have ended."""
-        for process in [one for one in self.running if one.poll() is not None]:
+        """Notes the processes that have ended; those that were stopped or lost go on elsewhere, where there is one."""
+        ends = [(process, code) for process in self.running if (code := self.where.code(process)) is not None]
+        for process, code in ends:
             life = self.running.pop(process)
-            if process.returncode:
-                self.failed.append(Failed(life, process.returncode))
-            self.tell(f"{life.out.name} {'FAILED' if process.returncode else 'ended'}, {self.left} to go")
+            if (code in AGAIN or code < 0) and self.begun[life.out] <= self.where.tries:
+                self.waiting.insert(0, life)
+                self.tell(f"{life.out.name} was stopped, and goes on")
+                continue
+            if code:
+                self.failed.append(Failed(life, code))
+            self.tell(f"{life.out.name} {'FAILED' if code else 'ended'}, {self.left} to go")
 
     @property
     def left(self) -> int:
         """Lives that have not ended."""
         return len(self.waiting) + len(self.running)
 
+    @property
+    def standings(self) -> list[Standing]:
+        """How it stands with each of them."""
+        waiting, running = ({life.out for life in some} for some in (self.waiting, self.running.values()))
+        failed = {one.life.out for one in self.failed}
+        return [
+            Standing(
+                life,
+                "waiting"
+                if life.out in waiting
+                else "running"
+                if life.out in running
+                else "FAILED"
+                if life.out in failed
+                else "ended",
+            )
+            for life in self.all
+        ]
+
     def stop(self) -> None:
         """Asks all processes to save and stop, and waits for them."""
         if self.running:
             self.tell(f"{len(self.running)} lives are being saved")
-        for process in self.running:
-            process.send_signal(signal.SIGTERM)
-        for process in self.running:
-            process.wait()
+        self.where.stop(list(self.running))
         self.running.clear()
 
 
-def live_all(lives: Sequence[Planned], *, at_once: int, tell: Callable[[str], None] = print) -> list[Failed]:
-    """Lives all lives that have not ended, so many at a time; gives those whose processes failed."""
+def live_all(
+    lives: Sequence[Planned],
+    *,
+    at_once: int,
+    tell: Callable[[str], None] = print,
+    show: Callable[[Sequence[Standing]], None] = unseen,
+    where: Where | None = None,
+) -> list[Failed]:
+    """Lives all lives that have not ended, so many at a time; gives those whose processes failed.
+
+    They are processes of this machine, or, where another place is given, of that one.
+    """
+    waiting = to_live(lives, tell)
+    if where is None:
+        return Lives(waiting, at_once, tell, show=show).run()
+    return Lives(waiting, at_once, tell, Planned.anywhere, where, show).run()
+
+
+def to_live(lives: Sequence[Planned], tell: Callable[[str], None]) -> list[Planned]:
+    """The lives that have not ended; each has a run directory of its own."""
     places = [life.out.resolve() for life in lives]
     if len(set(places)) < len(places):
         raise InputError("Two of the lives have the same run directory.")
     waiting = [life for life in lives if not life.has_ended]
     if len(waiting) < len(lives):
         tell(f"{len(lives) - len(waiting)} of {len(lives)} lives have ended before")
-    return Lives(waiting, at_once, tell).run()
+    return waiting
 
 
 def as_options(config: LifeConfig) -> list[str]:

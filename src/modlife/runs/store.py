@@ -5,6 +5,7 @@
     history.jsonl    one line per process that lived a part of it: when, with which versions and commit
     checkpoints/     complete states of the life (`checkpoints.py`); replay/ holds the data they refer to
     summary.json     what the life came to; written last
+    lock  lease-N.json    who writes here, or did last (`lease.py`); nothing is read from them but by the next writer
 
 Plain formats only: nothing that is loaded can run code.
 """
@@ -17,7 +18,6 @@ import hashlib
 import os
 import re
 import secrets
-import socket
 import time
 import weakref
 from pathlib import Path
@@ -28,6 +28,7 @@ from modlife.runs.checkpoints import Checkpoints, Description
 from modlife.runs.codec import from_json, to_json
 from modlife.runs.config import LifeConfig, life_from_json, life_json
 from modlife.runs.durable import ASIDE, Disk, clear, make_parents, read_regular, reading, replace_file, save_error
+from modlife.runs.lease import Guarded, Lease, claim, locked, take
 from modlife.runs.provenance import SCHEMA, conditions, manifest, origin
 from modlife.runs.records import Record, checked_records, checked_summary
 from modlife.runs.sealed import MEGABYTE, File, as_line, damaged, read_body, sealed, sealed_line, unsealed_line
@@ -189,10 +190,11 @@ def whole_lines(data: bytes) -> list[bytes]:
 class RunWriter:
     """A run directory in the hands of its one writer, until it is closed; also as `with RunWriter...`."""
 
-    def __init__(self, path: Path, disk: Disk | None = None, *, lock: int | None = None):
-        self.run = RunDirectory(path, disk)
+    def __init__(self, path: Path, disk: Disk | None = None, *, held: tuple[int, Lease] | None = None):
+        self.lock: int | None
+        self.lock, self.lease = held or hold(path)
+        self.run = RunDirectory(path, Guarded(disk or Disk(), self.lease.keep()))
         self.path, self.disk, self.checkpoints = path, self.run.disk, self.run.checkpoints
-        self.lock: int | None = locked(path) if lock is None else lock
         self.written, self.hasher = 0, hashlib.sha256()
         OPEN.add(self)
 
@@ -203,11 +205,13 @@ class RunWriter:
             if path.exists() or path.is_symlink():
                 raise taken(path)
         aside, disk, lock = path.with_name(f"{path.name}.{secrets.token_hex(4)}{ASIDE}"), disk or Disk(), None
+        lease = None
         try:
             make_parents(disk, path)
             sweep_beside(disk, path)
             disk.make(aside)
             lock = locked(aside)
+            lease = claim(aside, 1)
             disk.write(aside / MANIFEST, sealed(manifest(config, devices=devices)))
             disk.write(aside / METRICS, b"")
             disk.write(aside / HISTORY, sealed_line(origin(devices=devices)))
@@ -215,12 +219,15 @@ class RunWriter:
             disk.rename(aside, path)
         except BaseException as error:
             clear(disk, aside)
+            if lease is not None:
+                lease.forget()
             if lock is not None:
                 os.close(lock)
             if not isinstance(error, OSError):
                 raise
             raise (taken(path) if error.errno in TAKEN and path.exists() else save_error(path, error)) from error
-        return RunWriter(path, disk, lock=lock)
+        lease.path = path / lease.path.name
+        return RunWriter(path, disk, held=(lock, lease))
 
     @staticmethod
     def reopen(path: Path, disk: Disk | None = None) -> "RunWriter":
@@ -332,6 +339,7 @@ class RunWriter:
     def close(self) -> None:
         """Lets another writer in, even if a process that was forked off this one lives on."""
         if self.lock is not None:
+            self.lease.give_back()
             fcntl.flock(self.lock, fcntl.LOCK_UN)
             self.forget()
 
@@ -347,40 +355,22 @@ OPEN: weakref.WeakSet[RunWriter] = weakref.WeakSet()
 os.register_at_fork(after_in_child=lambda: [writer.forget() for writer in OPEN] and None)
 
 
+def hold(path: Path) -> tuple[int, Lease]:
+    """The lock on a run directory, and the lease."""
+    lock = locked(path)
+    try:
+        return lock, take(path, lock)
+    except BaseException:
+        os.close(lock)
+        raise
+
+
 def taken(path: Path) -> InputError:
     """The error for a place where a new run directory cannot be made."""
     if path.is_dir() and (path / MANIFEST).exists():
         return InputError(f"'{path}' exists already; go on with it by --resume, choose another --out, or remove it.")
     what = "a directory, but not a run" if path.is_dir() else "not a directory"
     return InputError(f"'{path}' exists already, and is {what}; choose another --out, or remove it.")
-
-
-def locked(path: Path) -> int:
-    """The lock on a run directory, held until its handle is closed or the process ends."""
-    file = path / "lock"
-    try:
-        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-    except OSError as error:
-        raise save_error(file, error) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        holder = plain(os.pread(handle, 200, 0).decode(errors="replace").strip()) or "which has just begun"
-        os.close(handle)
-        if error.errno not in (errno.EAGAIN, errno.EACCES):  # there are no locks on this disk
-            raise save_error(file, error) from error
-        raise StoreError(f"'{path}' is being written by another process ({holder}).") from error
-    try:
-        if os.fstat(handle).st_nlink > 1:  # a copy of the run shares it: from now on, this one has its own
-            file.unlink()
-            os.close(handle)
-            return locked(path)
-        os.ftruncate(handle, 0)
-        os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-    except OSError as error:
-        os.close(handle)
-        raise save_error(file, error) from error
-    return handle
 
 
 def sweep_beside(disk: Disk, path: Path) -> None:

@@ -1,0 +1,158 @@
+"""Many lives at a glance: on a terminal a table that lives, a row for each; elsewhere a line from time to time."""
+
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from modlife.cli.words import tell
+from modlife.errors import plain
+from modlife.runs.config import LifeConfig
+from modlife.runs.forecast import Glimpse, all_left, expected, glimpse, kind_of, seconds_left, whole_seconds
+from modlife.runs.many import Standing
+
+SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_BETWEEN_LINES = 60.0
+STATES = {"running": "bold", "ended": "dim", "FAILED": "bold red", "waiting": ""}
+
+
+@dataclass
+class Board:
+    """How it stands with many lives, and how long all of them still take."""
+
+    at_once: int
+    seen: dict[LifeConfig, Glimpse] = field(default_factory=dict)
+
+    def look(self, standings: Sequence[Standing]) -> None:
+        """Reads how far those are that run, or have run; those that have ended do not change."""
+        for one in standings:
+            before = self.seen.get(one.life.config)
+            if one.life.is_there and (before is None or one.state == "running" or before.stage < before.stages):
+                self.seen[one.life.config] = glimpse(one.life.out, one.life.config)
+
+    def left_of(self, one: Standing) -> float | None:
+        """Seconds that a life still takes: as it went so far, or else as with others like it."""
+        if one.state in ("ended", "FAILED"):
+            return 0.0
+        found = self.seen.get(one.life.config, Glimpse())
+        left = seconds_left(found)
+        if left is not None:
+            return left
+        whole = expected(one.life.config, self.known())
+        return None if whole is None else max(whole - found.since, 0.0)
+
+    def known(self) -> dict[LifeConfig, list[float]]:
+        """How long lives take of which that can be told, by their kind."""
+        found = defaultdict(list)
+        for config, one in self.seen.items():
+            if (seconds := whole_seconds(one)) is not None:
+                found[kind_of(config)].append(seconds)
+        return found
+
+    def left(self, standings: Sequence[Standing]) -> float | None:
+        """Seconds until all have ended; None while that cannot be told."""
+        by_state = {
+            state: [self.left_of(one) for one in standings if one.state == state] for state in ("running", "waiting")
+        }
+        known = {state: [one for one in some if one is not None] for state, some in by_state.items()}
+        if known != by_state:
+            return None
+        return all_left(known["running"], known["waiting"], self.at_once)
+
+    def summary(self, standings: Sequence[Standing]) -> str:
+        """All of them in a line."""
+        counts = {state: sum(one.state == state for one in standings) for state in STATES}
+        told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+        return f"{len(standings)} lives: {told}; left {shown(self.left(standings))}"
+
+    def table(self, standings: Sequence[Standing], most: int) -> Table:
+        """A row for each, or for those that matter most where there is not room for all."""
+        table = Table("life", "state", "stage", "phase", "return", "left", box=None, caption_justify="left")
+        for column in table.columns[-2:]:
+            column.justify = "right"
+        chosen = some(standings, most)
+        for one in chosen:
+            found = self.seen.get(one.life.config, Glimpse())
+            ended = one.state == "ended"
+            stage = f"{found.stages if ended else min(found.stage + 1, found.stages)}/{found.stages}"
+            cells = (
+                plain(one.life.out.name, 60),
+                one.state,
+                stage if found.stages else "-",
+                "" if ended else found.phase,
+                "-" if found.mean is None else f"{found.mean:.3f}",
+                "" if one.state in ("ended", "FAILED") else shown(self.left_of(one)),
+            )
+            table.add_row(*(Text(cell, style=STATES[one.state]) for cell in cells))
+        hidden = len(standings) - len(chosen)
+        more = f" ({hidden} more, not shown)" if hidden else ""
+        table.caption = Text(self.summary(standings) + more)
+        return table
+
+
+def some(standings: Sequence[Standing], most: int) -> list[Standing]:
+    """At most so many, in their order: those that run or failed before those that wait, and these before the ended."""
+    order = ("running", "FAILED", "waiting", "ended")
+    first = sorted(standings, key=lambda one: order.index(one.state))[: max(most, 1)]
+    return [one for one in standings if one in first]
+
+
+def shown(seconds: float | None) -> str:
+    """A length of time as people read it."""
+    if seconds is None:
+        return "-"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"
+
+
+@dataclass
+class Now:
+    """Passes something on at most so often."""
+
+    every: float
+    last: float = -1e9
+
+    def is_due(self) -> bool:
+        """Whether it is time again."""
+        if time.monotonic() - self.last < self.every:
+            return False
+        self.last = time.monotonic()
+        return True
+
+
+@contextmanager
+def board_for(at_once: int) -> Iterator[tuple[Callable[[str], None], Callable[[Sequence[Standing]], None]]]:
+    """Two ways to tell: a sentence, and how it stands; in a table or in lines, whichever the output can show."""
+    board = Board(at_once)
+    if not sys.stderr.isatty():
+        yield tell, lines(board)
+        return
+    console, due = Console(stderr=True), Now(SECONDS_BETWEEN_LOOKS)
+    with Live(console=console, refresh_per_second=4, transient=False) as live:
+
+        def show(standings: Sequence[Standing]) -> None:
+            if due.is_due() or all(one.state in ("ended", "FAILED") for one in standings):
+                board.look(standings)
+                live.update(board.table(standings, console.height - 4))
+
+        yield (lambda sentence: console.print(Text(plain(sentence)))), show
+
+
+def lines(board: Board) -> Callable[[Sequence[Standing]], None]:
+    """How it stands, in a line from time to time."""
+    due = Now(SECONDS_BETWEEN_LINES, time.monotonic())
+
+    def show(standings: Sequence[Standing]) -> None:
+        if due.is_due():
+            board.look(standings)
+            tell(board.summary(standings))
+
+    return show
