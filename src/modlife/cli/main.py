@@ -17,6 +17,8 @@ COMMANDS = {
     "train": "let an agent learn tasks, into a run directory",
     "eval": "evaluate the agent of a run directory, on tasks it learnt or on unseen ones",
     "play": "watch an agent in a task, as a GIF",
+    "export": "take a policy (ONNX) or data (Minari) out of a run directory",
+    "sync": "copy the metrics of run directories to TensorBoard, W&B or MLflow",
     "figure": "draw a figure of the paper from run directories",
     "table": "compare the agents of run directories: return, transfer, forgetting, cost",
     "sweep": "live many lives, some at a time, from a file with a line for each",
