@@ -5,6 +5,7 @@ cannot change, not even through an optimiser's momentum.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -177,8 +178,8 @@ class Limits:
     """Whether modules stay as they were where it could not be repaired."""
 
 
-class Plain:
-    """A `Consolidator` for an `Objective` that takes all tasks in every step, asks nothing of policies and looks at nothing.
+class Plain(ABC):
+    """A `Consolidator` that takes all tasks in every step, asks nothing of policies and looks at nothing.
 
     Replay is kept as it is, there is one loss for all tasks, and nobody looks back. A subclass says what to minimise.
     """
@@ -192,12 +193,25 @@ class Plain:
     @property
     def epoch_steps(self) -> int:
         """Gradient steps in an epoch: all rows once."""
-        return epoch_steps(self)  # pyright: ignore[reportArgumentType]  # subclasses are objectives
+        return epoch_steps(self)
 
     @property
     def steps(self) -> int:
         """Gradient steps in all."""
         return self.config.epochs * self.epoch_steps
+
+    @property
+    @abstractmethod
+    def weights(self) -> Mapping[str, float]:
+        """As an objective has them."""
+
+    @abstractmethod
+    def targets(self, own: Chain, rows: Rows, extra: Pytree) -> Pytree:
+        """As an objective has them."""
+
+    @abstractmethod
+    def terms(self, output: AnyOutput, rows: Rows, targets: Pytree) -> Float[Array, " terms"]:
+        """As an objective has them."""
 
     @property
     def follows(self) -> float | None:

@@ -1,7 +1,8 @@
 """The scenes of the robot domain: MJCF written from the data beside this file, and compiled by MuJoCo.
 
 A scene is a table, an arm with gripper on a pedestal behind it, an object, and an obstacle between the two. The
-data (`data/parts.json`, `data/hulls.safetensors`) was made by `scripts/robot_parts.py` from robosuite 1.2.0.
+data (`data/parts.json`, `data/hulls.safetensors`) was made by `scripts/robot_parts.py` from robosuite 1.2.0, and
+`data/apart.json`, bodies of an arm that can never meet, by `scripts/robot_pairs.py`.
 """
 
 import functools
@@ -70,6 +71,12 @@ def hulls() -> dict[str, Float[np.ndarray, "_ 3"]]:
     return load((DATA / "hulls.safetensors").read_bytes())
 
 
+@functools.cache
+def never_meet() -> Mapping[str, list[tuple[str, str, float]]]:
+    """Pairs of bodies of each arm that no position of its joints brings together, and their least distance."""
+    return json.loads((DATA / "apart.json").read_text())
+
+
 def build(obstacle: str, lifted: str, robot: str, *, timing: Preset, data: Parts | None = None) -> mujoco.MjModel:
     """The compiled scene of a task."""
     data = data or parts()
@@ -91,9 +98,10 @@ def build(obstacle: str, lifted: str, robot: str, *, timing: Preset, data: Parts
         add(assets, "mesh", name=name, vertex=hulls()[name].ravel())
     arm = data["robots"][robot]
     add_actuators(root, arm)
-    if arm["apart"]:
-        first, second = arm["apart"]
-        add(add(root, "contact"), "exclude", body1=first, body2=second)
+    contact = add(root, "contact")
+    proved = never_meet()[robot] if data is parts() else []  # of these parts, not of others
+    for first, second, *_ in [*([arm["apart"]] if arm["apart"] else []), *proved]:
+        add(contact, "exclude", body1=first, body2=second)
     return mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
 
 
