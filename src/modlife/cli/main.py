@@ -18,6 +18,8 @@ COMMANDS = {
     "eval": "evaluate the agent of a run directory, on tasks it learnt or on unseen ones",
     "play": "watch an agent in a task, as a GIF",
     "show": "see lives in the terminal: curves, forgetting, modules; several side by side",
+    "export": "take a policy (ONNX) or data (Minari) out of a run directory",
+    "sync": "copy the metrics of run directories to TensorBoard, W&B or MLflow",
     "figure": "draw a figure of the paper from run directories",
     "reproduce": "live what a figure of the paper needs, then draw it",
     "table": "compare the agents of run directories: return, transfer, forgetting, cost",

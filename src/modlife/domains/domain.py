@@ -31,6 +31,10 @@ class Domain:
     """Takes an environment and a task, gives a policy that was not learnt (`domains.film.Act`)."""
     chained: str | Any = None
     """As `modules`, for the ablation in which only the first module sees the state."""
+    face: str | Any = None
+    """Takes an environment, gives its `Face` (`exports.face`); without it, the named parts of the state are shown."""
+    gym: str = ""
+    """The id of its Gymnasium environments, which take a component for each factor, and the world's fields."""
     usual: str | Any = None
     """What differs here from agents' defaults: a table of options by group, of which each agent takes what it has."""
     bench: str | Any = None
@@ -68,6 +72,8 @@ DOMAINS = Table(
         chained="modlife.policies.conv_modules:ChainedConvModules",
         pictures="modlife.domains.grid2d.pictures:GridPictures",
         bench="modlife.domains.grid2d.bench:minigrid",
+        face="modlife.domains.grid2d.gym:GridFace",
+        gym="modlife/Grid2D-v0",
     ),
     Domain(
         "robot",
@@ -79,6 +85,7 @@ DOMAINS = Table(
         scripted="modlife.domains.robot.pictures:scripted",
         usual="modlife.domains.robot.world:USUAL",
         bench="modlife.domains.robot.bench:robot",
+        gym="modlife/RobotLift-v0",
         needs=("mujoco",),
         install="pip install 'modlife[robot]'",
     ),

@@ -267,6 +267,11 @@ class Bounded(BCQ):
             return replay
         return replay.thinned(max(1, rows // self.layout.envs), key=key)
 
+    def in_order(self, replay: AnyReplay) -> bool:
+        """Whether nothing was left out of it."""
+        rows = self.config.old_rows
+        return rows is None or replay.times > max(1, rows // self.layout.envs)
+
     def said(self, replay: Replay, policy: Chain) -> Float16[np.ndarray, "time E n"]:
         """What a policy says of every transition."""
         return said(self.layout.env, self.layout.network, policy, replay, what=numbers_and_values)

@@ -134,6 +134,13 @@ class Shelved:
 
 AnyReplay = Replay | Shelved
 
+
+def in_order(keeper: Any, replay: AnyReplay) -> bool:
+    """Whether what stands in a replay happened in a row; an agent or consolidator that leaves some out has a method."""
+    asked = getattr(keeper, "in_order", None)
+    return asked is None or asked(replay)
+
+
 WORD = 4
 """Bytes in a word."""
 

@@ -8,6 +8,7 @@ from modlife.domains.env import PRNGKey
 from modlife.learners.clear import Clear
 from modlife.learners.config import ClearConfig
 from modlife.learners.ppo import PPO
+from modlife.learners.replay import AnyReplay
 from modlife.lifelong.agent import AgentState, Phase
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.evaluation import wrong_chains
@@ -61,6 +62,10 @@ class CLEAR(OneNetwork):
     def piece(self) -> int | None:
         """Time steps of a piece, with the one that is only seen; None where the last steps are kept."""
         return self.config.unroll + 1 if self.config.keep == "reservoir" else None
+
+    def in_order(self, replay: AnyReplay) -> bool:
+        """Not where it keeps pieces."""
+        return self.piece is None
 
     def problem(self, state: AgentState) -> str | None:
         """It has replay of as many tasks as it has met."""

@@ -21,6 +21,7 @@ import jax
 from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.offline import Consolidator
 from modlife.learners.ppo import PPO
+from modlife.learners.replay import AnyReplay, in_order
 from modlife.learners.replay_table import Layout
 from modlife.learners.rollout import ACTOR
 from modlife.lifelong.agent import AgentState, Phase, Reports
@@ -138,6 +139,10 @@ class Compositional:
     def grow(self, state: AgentState, *, key: PRNGKey) -> AgentState:
         """Nothing in it depends on how many tasks there will be."""
         return state
+
+    def in_order(self, replay: AnyReplay) -> bool:
+        """As its consolidator keeps it."""
+        return in_order(self.consolidator(self.layout(1)), replay)
 
     def problem(self, state: AgentState) -> str | None:
         """Structures are of this bank, and replay is of as many tasks, and as large, as it can be."""

@@ -16,7 +16,7 @@ from modlife.learners.asking import numbers_and_values, said
 from modlife.learners.config import BCQConfig
 from modlife.learners.offline import Consolidator
 from modlife.learners.ppo import PPO
-from modlife.learners.replay import Replay
+from modlife.learners.replay import AnyReplay, Replay, in_order
 from modlife.learners.replay_table import Layout, room_for
 from modlife.lifelong.agent import AgentState, Phase, Reports
 from modlife.lifelong.agents import Plan
@@ -57,6 +57,10 @@ class ProgressBatch(FreshLearner):
     def consolidator(self, layout: Layout) -> Consolidator:
         """How to learn offline."""
         return consolidator_of(self.offline, layout, discount=self.ppo.config.discount)
+
+    def in_order(self, replay: AnyReplay) -> bool:
+        """As its consolidator keeps it."""
+        return in_order(self.consolidator(self.layout(1)), replay)
 
     def problem(self, state: AgentState) -> str | None:
         """It has replay of as many tasks, and as large, as it can be."""

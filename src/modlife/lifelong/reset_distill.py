@@ -11,6 +11,7 @@ from modlife.domains.env import PRNGKey
 from modlife.learners.config import DistillConfig
 from modlife.learners.distill import Student
 from modlife.learners.ppo import PPO
+from modlife.learners.replay import AnyReplay
 from modlife.lifelong.agent import AgentState, Phase, Reports
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.distilling import DistillingAgent, distilled
@@ -48,6 +49,10 @@ class ResetDistill(DistillingAgent):
         pairs = zip(state.memory, times, strict=False)
         fits = all(is_kept(one, self.ppo, times=length, said=said) for one, length in pairs)
         return None if len(state.memory) == explored and fits else "memory"
+
+    def in_order(self, replay: AnyReplay) -> bool:
+        """Until it has been distilled; then only some is kept."""
+        return replay.times > self.old_times or self.old_times == self.times
 
     @property
     def old_times(self) -> int:

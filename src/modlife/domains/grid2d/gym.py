@@ -9,6 +9,7 @@ as `size=10` or `colour_count=6`. A change of rules gets a new version.
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -21,8 +22,8 @@ from gymnasium.vector.utils import batch_space
 from jaxtyping import Array, Bool, Int, Int32, UInt8, UInt32
 
 from modlife.checks import check_count
-from modlife.domains.env import Outcome
-from modlife.domains.grid2d.environment import Grid2D, State
+from modlife.domains.env import Outcome, Part
+from modlife.domains.grid2d.environment import Grid2D, Observation, State
 from modlife.domains.grid2d.pictures import GridPictures
 from modlife.domains.grid2d.world import VIEW, World
 from modlife.domains.gym import MOST_ENVS, checked_render_mode, checked_seed, draw_seed, generators, world_and_task
@@ -39,7 +40,7 @@ def functions_of(world: World, *, batched: bool) -> tuple[Any, Any, Any]:
     env = Grid2D(world)
 
     def image(state: State) -> Image:
-        return jnp.moveaxis(env.channels(env.observe(state)), 0, -1).astype(jnp.uint8)
+        return image_of(env, env.observe(state))
 
     def reset(task: Int32[Array, " 3"], seed: UInt32[Array, ""]) -> tuple[State, Image]:
         state = env.reset(task, key=jax.random.key(seed))
@@ -57,6 +58,32 @@ def functions_of(world: World, *, batched: bool) -> tuple[Any, Any, Any]:
     if batched:
         reset, step, restart = jax.vmap(reset, (None, 0)), jax.vmap(step), jax.vmap(restart)
     return jax.jit(reset), jax.jit(step), jax.jit(restart)
+
+
+def image_of(env: Grid2D, observation: Observation) -> Image:
+    """An observation in the paper's channels."""
+    return jnp.moveaxis(env.channels(observation), 0, -1).astype(jnp.uint8)
+
+
+@dataclass(frozen=True)
+class GridFace:
+    """Observations as the environments below give them (`exports.face.Face`)."""
+
+    env: Grid2D
+
+    @property
+    def observation_space(self) -> spaces.Box:
+        """An image of seven channels."""
+        return spaces_of(self.env.world)[0]
+
+    def seen(self, observations: Observation) -> UInt8[Array, "B 7 7 7"]:
+        """Images of a batch."""
+        return jax.vmap(lambda one: image_of(self.env, one))(observations)
+
+    def parts(self, seen: UInt8[Array, "B 7 7 7"]) -> dict[str, Part]:
+        """Channels of a batch, which comes last."""
+        static, target, agent = jnp.split(jnp.transpose(seen, (3, 1, 2, 0)).astype(jnp.float32), (5, 6))
+        return {"static": static, "target": target, "agent": agent}
 
 
 class Grid2DEnv(gymnasium.Env[np.ndarray, np.int64]):
