@@ -106,8 +106,7 @@ def as_text(rows: Sequence[dict[str, Any]]) -> str:
     about = [f"{column.name}: {column.about}" for column in COLUMNS]
     if any("+-" in line for line in lines):
         about.append("+-: standard error over seeds; 95 % intervals are in the CSV file (--out)")
-    return "
-".join([*lines, "", *about])
+    return "\n".join([*lines, "", *about])
 
 
 def told(mean: float | None, error: float | None, digits: int) -> str:

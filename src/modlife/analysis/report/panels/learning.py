@@ -37,7 +37,7 @@ def of_tasks(told: Told) -> list[Line]:
     life, now = told.life, in_hand(told)
     lines = []
     if life.curves.tasks:
-        lines.append(Line("mean over tasks", life.curves.steps, life.mean_curve, "g0 d0"))
+        lines.append(Line("mean over tasks", life.curves.steps, life.mean_curve(), "g0 d0"))
     lines += [now] if now else []
     for task, curve in zip(life.curves.tasks, life.curves.returns, strict=True):
         lines.append(Line(task, life.curves.steps, curve, "thin"))
@@ -64,7 +64,7 @@ def of_groups(study: Study) -> list[Line]:
     """The mean over tasks and seeds of each kind of lives, with standard errors where there are several seeds."""
     lines = []
     for group in study.groups:
-        curves = [(life.curves.steps, life.mean_curve) for life in group.lives if life.curves.tasks]
+        curves = [(life.curves.steps, life.mean_curve()) for life in group.lives if life.curves.tasks]
         if curves:
             mean, error = over_seeds(curves)
             shown = error if len(curves) > 1 else None

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from modlife.analysis.figures.figure_3 import returns_after, smooth, window_for, zero_shot
+from modlife.analysis.figures.figure_3 import smooth, values_after, window_for, zero_shot
 from modlife.analysis.groups import Group
 from modlife.analysis.report.bars import Bar, bar_chart
 from modlife.analysis.report.charts import Chart, Table, legend, number
@@ -24,9 +24,9 @@ ABOUT = (
 
 def panel(study: Study) -> Section | None:
     """Means by phase, and the return before learning as tasks accumulate."""
-    after = [when for when in (*PHASES, FINAL) if any(returns_after(group.lives, when) for group in study.groups)]
+    after = [when for when in (*PHASES, FINAL) if any(values_after(group.lives, when) for group in study.groups)]
     parts: list[Part] = []
-    if any(np.isfinite(returns_after(group.lives, FINAL)).any() for group in study.groups):
+    if any(np.isfinite(values_after(group.lives, FINAL)).any() for group in study.groups):
         parts.append(by_phase(study, after))
     grows = before_learning(study)
     parts += [grows] if grows else []
@@ -71,9 +71,9 @@ def bars(study: Study, columns: dict[str, dict[str, list[float]]], **about: Any)
 
 def by_phase(study: Study, after: list[str]) -> Chart:
     """The mean return over tasks by phase."""
-    columns = {WORDS[when]: {group.label: returns_after(group.lives, when) for group in study.groups} for when in after}
+    columns = {WORDS[when]: {group.label: values_after(group.lives, when) for group in study.groups} for when in after}
     means = [
-        f"{WORDS[when]} {number(value[0])}" for when in after if (value := returns_after(study.groups[0].lives, when))
+        f"{WORDS[when]} {number(value[0])}" for when in after if (value := values_after(study.groups[0].lives, when))
     ]
     return bars(
         study,
