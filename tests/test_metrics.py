@@ -1,8 +1,11 @@
 """Metrics equal tables computed by hand, and intervals hold the truth as often as they say."""
 
+import copy
 import csv
 import json
+import random
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,11 +18,12 @@ sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 from interval_coverage import coverage
 from lives import Lived
 from terminal import command
-from test_figures import made_up
+from test_figures import evaluation, made_up
+from test_hostile import HOSTILE, places, put
 
 from modlife import metrics
 from modlife.analysis.lives import read_life
-from modlife.analysis.measures import scores_of_life
+from modlife.analysis.measures import scores_of_life, scores_of_runs
 from modlife.errors import InputError
 from modlife.metrics import Curve, Scores, Search, known_mean
 from modlife.metrics.statistics import interquartile_mean_over_lives, mean_over_lives
@@ -235,7 +239,7 @@ def test_whole_lives_are_drawn():
 )
 def test_intervals_cover_the_truth_as_often_as_they_say(lives: int, skewed: bool, low: float, high: float):
     """95 % where the luck of lives is normal; where a bad life comes now and then, a few less (docs/metrics.md)."""
-    mean, middle, percentiles = coverage(lives, skewed=skewed, experiments=500, resamples=300)
+    mean, middle, percentiles = coverage(lives, skewed=skewed, experiments=400, resamples=200)
     assert low <= mean <= high and low <= middle <= high and percentiles < mean
 
 
@@ -284,6 +288,47 @@ def test_run_directories_are_measured(tmp_path: Path):
     assert gained["value"] == pytest.approx(0.625 * 0.3) and gained["lives"] == 2  # curves have 5/8 of their value
     assert rows["EWC", "forward transfer"]["value"] == pytest.approx(0.625 * 0.3 / (1 - 0.625 * 0.4))
     assert ("STL", "area gained") not in rows  # it would be compared with itself
+
+
+def old_life(folder: Path) -> tuple[dict, list[dict]]:
+    """A run directory without checksums, as the first versions wrote it: its summary, and lines of all kinds."""
+    shutil.copytree(RESULTS / "stl-four-0", folder)
+    summary = json.loads((folder / "summary.json").read_text())
+    summary |= {"cpu_seconds": {"online": 1.0}, "peak_megabytes": 100}
+    tasks = summary["seen"]["tasks"]
+    lines: list[dict] = [{"kind": "curriculum", "stages": [[task] for task in tasks]}]
+    for stage, task in enumerate(tasks):
+        told = {"kind": "evaluation", "stage": stage}
+        lines += [
+            {
+                "kind": "structure",
+                "stage": stage,
+                "structure": [0, 1, 0],
+                "how": "searched",
+                "steps": 5,
+                "returns": [0.1],
+            },
+            {**told, "when": "zero-shot", **evaluation([task], [0.3])},
+            {"kind": "curve", "stage": stage, "steps": 10, "return": [0.4]},
+            {**told, "when": "seen", **evaluation(tasks[: stage + 1], [0.5] * (stage + 1))},
+        ]
+    return summary, lines
+
+
+@pytest.mark.filterwarnings("default:overflow")
+def test_whatever_an_old_life_says_there_are_metrics_or_a_sentence(tmp_path: Path):
+    summary, lines = old_life(tmp_path / "a")
+    whole, draws, refused = {"summary": summary, "lines": lines}, random.Random(0), 0
+    for place in draws.sample([place for place in places(whole) if len(place) > 2], 200):
+        body = copy.deepcopy(whole)
+        put(body, place, draws.choice(HOSTILE))
+        (tmp_path / "a" / "summary.json").write_text(json.dumps(body["summary"]))
+        (tmp_path / "a" / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in body["lines"]))
+        try:
+            assert metrics.measured(scores_of_runs([tmp_path / "a"]))
+        except InputError as error:
+            refused += "\n" not in str(error)
+    assert 100 < refused < 200
 
 
 # Of anybody's numbers

@@ -152,6 +152,8 @@ def scores_of(
 def enter(row: PerTask, record: Mapping[str, Any], place: Mapping[str, int]) -> None:
     """Writes the returns of an evaluation into a row."""
     for task, value in zip(record["tasks"], record["return"], strict=True):
+        if task not in place:
+            raise InputError(f"'{task}' was evaluated, but is in no stage.")
         row[place[task]] = np.nan if value is None else value
 
 
