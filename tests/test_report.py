@@ -98,7 +98,8 @@ def test_the_page_of_twenty_lives_is_small(chromium: Browser, several: Path):
     chromium.open(several)
     assert chromium.complaints == []
     assert all(chart["marks"] and chart["drawn"] for chart in charts(chromium))
-    assert chromium.ask("document.querySelectorAll('header tbody tr').length") == 11  # kinds of lives
+    kinds = chromium.ask("document.querySelectorAll('header tbody tr').length")
+    assert kinds == 2 + 9  # lifelong, and multi-task with three networks and three numbers of tasks
 
 
 @pytest.mark.parametrize("width", [1280, 375])

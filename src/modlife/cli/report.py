@@ -1,7 +1,7 @@
 """`modlife report`."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ from modlife.cli.words import check_file, tell
 from modlife.errors import InputError, plain
 
 EVERY = 5
-"""Seconds between two looks at lives that go on."""
+"""Seconds between two looks at lives that go on, at least."""
+SPARE = 4
+"""How many times as long as it reads the watch rests: lives need the processor."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,13 @@ def run(options: Options) -> None:
     if not options.runs:
         raise InputError("Give at least one run directory.")
     from modlife.analysis.report.page import write
-    from modlife.analysis.report.told import read_all
 
-    study = read_all(options.runs)
+    seen = looks(options.runs)
+    study = next(seen)
     while options.watch and not study.has_ended:
         write(options.out, study, reload=EVERY)
         tell(f"{options.out}: {standing(study)}; Ctrl-C ends the watch.")
-        study = changed(options.runs, study)
+        study = next(seen)
     size = write(options.out, study, films(options, study))
     print(plain(f"{options.out}: {standing(study)}, {size / 1000:,.0f} kB; open it in a browser."))
 
@@ -62,19 +64,24 @@ def standing(study: Any) -> str:
     return f"{lives}, {done} of {planned} tasks learnt"
 
 
-def changed(runs: Sequence[Path], before: Any) -> Any:
-    """Waits until lives have more to tell; what cannot be read just now is said, and looked at again."""
+def looks(runs: Sequence[Path]) -> Iterator[Any]:
+    """Lives whenever they have more to tell. What cannot be read just now is said, and looked at again."""
     from modlife.analysis.report.told import read_all
 
+    before = None
     while True:
-        time.sleep(EVERY)
+        began = time.monotonic()
         try:
             study = read_all(runs)
         except InputError as error:
+            if before is None:
+                raise
             tell(str(error))
-            continue
-        if study != before:
-            return study
+        else:
+            if study != before:
+                yield study
+            before = study
+        time.sleep(max(EVERY, SPARE * (time.monotonic() - began)))
 
 
 def films(options: Options, study: Any) -> list[Any]:

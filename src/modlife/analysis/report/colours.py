@@ -10,6 +10,8 @@ CONTRAST = 4.5
 """The least between a colour and its ground: what WCAG 2 asks for between text and its ground (AA)."""
 SCALES = {"light": ("#e6eef7", "#0b3c6f"), "dark": ("#22344a", "#b9dcff")}
 """The ends of the scale of a heat map: of one hue, and always darker or always lighter."""
+OTHERS = ("#e69f00", "#56b4e9", "#009e73", "#cc79a7", "#d55e00", "#0072b2", "#f0e442")
+"""Okabe and Ito's colours, which nearly everybody can tell apart: for further kinds of lives of one agent."""
 STEPS = 16
 """Colours of a heat map."""
 Colour = tuple[float, float, float]
@@ -50,6 +52,15 @@ def readable(colour: object, theme: str) -> str:
         if contrast(mixed, ground) >= CONTRAST:
             return written(mixed)
     return written(tuple(away))
+
+
+def told_apart(colours: Sequence[str]) -> list[str]:
+    """Colours of series; one that an earlier series has is replaced by the next of the others."""
+    found: list[str] = []
+    for colour in colours:
+        free = [other for other in OTHERS if other not in found]
+        found.append(colour if colour not in found or not free else free[0])
+    return found
 
 
 def scale(theme: str) -> list[str]:

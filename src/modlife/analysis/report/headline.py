@@ -130,32 +130,25 @@ def numbers(told: Told) -> list[tuple[str, str, str]]:
 def several(study: Study) -> list[Markup]:
     """Of several lives: which kind did best, and a row for each kind."""
     rows = [row_of(study, group) for group in study.groups]
-    head = [
-        "lives",
-        "seeds",
-        "return at the end",
-        "goal met",
-        "before learning",
-        "change since learnt",
-        "worst change",
-        "hours",
-    ]
-    caption = "Means over seeds" + (" ± standard error" if any(len(group.lives) > 1 for group in study.groups) else "")
+    head = ["lives", "seeds", "return", "goal met", "before learning", "change", "worst change", "hours"]
+    errors = " ± standard error" if any(len(group.lives) > 1 for group in study.groups) else ""
+    caption = f"Means over seeds{errors}; return: at the end, change: since a task's own stage"
     return [element("p", best(study), class_="lead"), shown_table(Table(head, rows), caption)]
 
 
 def best(study: Study) -> str:
     """Which kind of lives has the highest return at the end."""
-    means = [(mean_and_error(values), group) for group in study.groups if (values := finals(group))]
+    goes_on = [told for told in study.lives if not told.has_ended]
+    ended = [group for group in study.groups if not any(told in goes_on for told in study.told(group))]
+    means = [(mean_and_error(values), group) for group in ended or study.groups if (values := finals(group))]
     if not means:
         return "None of these lives has learnt a task yet."
     (mean, error), group = max(means, key=lambda one: one[0][0])
-    interval = f" ± {error:.3f}" if np.isfinite(error) else ""
-    text = f"{group.label} has the highest mean return at the end: {mean:.3f}{interval} ({counted(len(group.lives))})."
+    value = f"{mean:.3f}" + (f" ± {error:.3f}" if np.isfinite(error) else "") + f" ({counted(len(group.lives))})."
+    more = f" {len(goes_on)} of {plural(len(study.lives), 'life', 'lives')} not ended yet." if goes_on else ""
     if len(study.groups) == 1:
-        return f"{group.label}: mean return at the end {mean:.3f}{interval} ({counted(len(group.lives))})."
-    goes_on = sum(not told.has_ended for told in study.lives)
-    return text + (f" {plural(goes_on, 'life', 'lives')} of {len(study.lives)} still going on." if goes_on else "")
+        return f"{group.label}: mean return {'so far' if goes_on else 'at the end'} {value}{more}"
+    return f"{group.label} has the highest mean return {'at the end' if ended else 'so far'}: {value}{more}"
 
 
 def finals(group: Group) -> list[float]:

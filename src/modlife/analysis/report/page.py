@@ -11,10 +11,10 @@ from pathlib import Path
 from string import Template
 
 from modlife import __version__
-from modlife.analysis.lives import write_together
+from modlife.analysis.lives import colour, write_together
 from modlife.analysis.report import films
 from modlife.analysis.report.charts import Chart
-from modlife.analysis.report.colours import classes, variables
+from modlife.analysis.report.colours import classes, told_apart, variables
 from modlife.analysis.report.films import Strip
 from modlife.analysis.report.headline import headline, subtitle_of, title_of
 from modlife.analysis.report.markup import Markup, element, escaped, joined
@@ -61,7 +61,7 @@ def write(out: Path, study: Study, strips: Sequence[Strip] = (), *, reload: int 
 
 def stylesheet(study: Study) -> str:
     """The stylesheet with the colours of these lives."""
-    series = [group.colour for group in study.groups]
+    series = told_apart([colour(group.agent) for group in study.groups])
     themes = {theme: variables(theme, series) for theme in ("light", "dark")}
     return Template(asset("style.css")).substitute(**themes, classes=classes(len(series)))
 

@@ -91,7 +91,8 @@
     nearest(x, y, event) {
       if (this.about.kind === "grid") {
         const at = [Math.floor(y * this.rows.length), Math.floor(x * this.columns)];
-        const [row, column] = [within(at[0], this.rows.length - 1), within(at[1], this.columns - 1)];
+        let [row, column] = [within(at[0], this.rows.length - 1), within(at[1], this.columns - 1)];
+        while (column > 0 && !this.text(row, column)) column--;  // the last value stands until there is another
         return this.text(row, column) ? [row, column] : null;
       }
       if (this.about.kind === "marks") {

@@ -23,7 +23,7 @@ NAMES = 72
 """Rows that have names beside them, at most; of more, every so many."""
 ABOUT = (
     "Each row is a task, from the moment it was learnt; each column is a moment of the life. A row that keeps its "
-    "colour is remembered; one that fades is forgotten."
+    "colour is remembered; one that fades is forgotten. Where a task was not evaluated again, its last value stands."
 )
 
 
@@ -68,7 +68,7 @@ def matrix(told: Told, limits: Range) -> Chart:
     bottom = [((n + 0.5) / len(stages), learnt[n]) for n in range(gap - 1, len(stages), gap)]
     rows = [(task, *(number(value, 2) for value in line)) for task, line in zip(tasks, values, strict=True)]
     return heat_map(
-        values,
+        carried(values),
         limits,
         height=int(np.clip(11 * len(tasks), 120, 800)),
         title="Return of each task after each stage of the life",
@@ -81,6 +81,12 @@ def matrix(told: Told, limits: Range) -> Chart:
         legend=scale_key(limits),
         wide=True,
     )
+
+
+def carried(values: Float[np.ndarray, "task stage"]) -> Float[np.ndarray, "task stage"]:
+    """Values with the last known one where a task was not evaluated again after a stage."""
+    places = np.where(np.isfinite(values), np.arange(values.shape[1]), 0)
+    return np.take_along_axis(values, np.maximum.accumulate(places, axis=1), axis=1)
 
 
 def remembered(kept: list[Kept]) -> str:
@@ -148,4 +154,4 @@ def outcome(one: dict[str, Any]) -> str:
     """What a look at old tasks led to."""
     if one["refused"]:
         return "modules stayed as they were"
-    return "left at the end" if one["round"] is None else f"repair, round {one['round']}"
+    return "left at the end" if one["round"] is None else f"repair, round {one['round'] + 1}"
