@@ -40,6 +40,9 @@ def searched_64() -> Story:
 def test_a_story_has_the_numbers_of_the_life(searched_64: Story):
     story, summary = searched_64, searched_64.summary
     assert summary is not None and story.standing.state == "ended" and story.standing.met == 64
+    assert "older version, without checksums" in show(story, Page()) and "older" not in show(
+        read_story(SHIPPED), Page()
+    )
     assert story.now == pytest.approx(summary["seen"]["mean_return"], abs=1e-4)
     kept = metrics.retention(story.records)
     assert story.mean_change == pytest.approx(kept["mean_change"], abs=1e-4)

@@ -14,6 +14,7 @@ from modlife.analysis.groups import in_steps
 from modlife.analysis.sparks import BLOCKS, in_bins, sparkline, table
 from modlife.analysis.story import SURE, Story, TaskStory
 from modlife.errors import plain
+from modlife.runs.store import OLD
 
 EACH = 96
 """Lives with more tasks are told in groups of tasks, unless every task is asked for."""
@@ -39,7 +40,10 @@ class Page:
 def show(story: Story, page: Page) -> str:
     """One life."""
     parts = (about(story), curves(story, page), losses(story), modules(story, page), alarms(story), times(story))
-    return "\n\n".join("\n".join(flowed(part, page.width)) for part in parts if part)
+    text = "\n\n".join("\n".join(flowed(part, page.width)) for part in parts if part)
+    if story.standing.state != "interrupted":
+        return text
+    return f"{text}\n\ngo on with: modlife train --resume --out {plain(story.path)}"  # in one line, to be copied
 
 
 def flowed(lines: Sequence[str], width: int) -> Iterator[str]:
@@ -76,10 +80,9 @@ def stands(story: Story) -> str:
     """Where the life stands."""
     now = story.standing
     if now.state == "ended":
-        return f"ended: {counted(now.met, 'task')} learnt"
+        return f"ended: {counted(now.met, 'task')} learnt{'' if story.sealed else f'; {OLD}'}"
     doing = f", in the {plain(now.phase, 40)} phase of the next" if now.phase else ""
-    go_on = f"; go on with: modlife train --resume --out {plain(story.path)}" if now.state == "interrupted" else ""
-    return f"{now.state}: {now.met} of {counted(now.planned, 'task')} learnt{doing}{go_on}"
+    return f"{now.state}: {now.met} of {counted(now.planned, 'task')} learnt{doing}"
 
 
 def counted(number: int, what: str) -> str:

@@ -119,6 +119,8 @@ class Story:
     summary: Record | None
     records: list[Record]
     standing: Standing
+    sealed: bool = True
+    """Whether its files have checksums."""
 
     @cached_property
     def stages(self) -> list[list[str]]:
@@ -288,4 +290,4 @@ def read_story(path: Path) -> Story:
     factors = len(config.world.graph.factors)
     if any(len(task.split("/")) != factors for stage in stages_of(records) for task in stage):
         raise InputError(f"'{path}' has metrics of tasks that are not of its world.")
-    return Story(path, config, summary, records, standing(run))
+    return Story(path, config, summary, records, standing(run), run.is_sealed)
