@@ -85,6 +85,8 @@ def draw_bars(axes: Any, bars: Sequence[Bar]) -> list[tuple[Bar, float, float]]:
         axes.bar(place, mean, width, label=bar.group.told() if first else None, **look)
         if len(bar.values) > 1:
             axes.errorbar(place, mean, error, color="black", capsize=3)
+        if mean == 0:
+            axes.text(place, 0, "0", ha="center", va="bottom", fontsize=8)  # a bar all the same
         drawn.append((bar, mean, error))
     axes.set_xticks(range(len(names)), [safe(name) for name in names])
     return drawn
