@@ -19,7 +19,7 @@ COMMANDS = {
     "play": "watch an agent in a task, as a GIF",
     "figure": "draw a figure of the paper from run directories",
     "table": "compare the agents of run directories: return, transfer, forgetting, cost",
-    "sweep": "live many lives, some at a time, from a file with a line for each",
+    "sweep": "live many lives, some at a time: agents x settings x seeds, or a file of lives",
     "tune": "search for hyper-parameters as the paper did, in many lives at once",
     "bench": "measure speed on this machine, one JSON object a line",
 }
