@@ -23,7 +23,7 @@ def address() -> Iterator[str]:
     cluster = Cluster(initialize_head=True, head_node_args=small)
     try:
         cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
-        yield cluster.address
+        yield str(cluster.address)
     finally:
         cluster.shutdown()
 
@@ -50,7 +50,7 @@ def test_a_sweep_on_two_machines_gives_the_same_bytes_and_loses_no_life(tmp_path
     assert command("sweep", *sweep, "here", "--", *TINY, cwd=tmp_path).code == 0
     for name in ("stl-0", "stl-1"):
         one, other = ((tmp_path / place / name / "metrics.jsonl").read_bytes() for place in ("here", "there"))
-        assert one == other and len(one) > 1000
+        assert one == other and len(one) > 500
 
 
 @pytest.mark.timeout(280)

@@ -215,7 +215,7 @@ def test_the_table_has_a_row_for_each_life_and_the_time_left_of_all(lives: Calla
     ended = Standing(Planned(life.config, life.path), "ended")
     board = Board(at_once=1)
     board.look([ended, *some_lives[1:]])
-    seconds = whole_seconds(board.seen[life.config])
+    seconds = whole_seconds(board.seen[ended.life])
     assert seconds is not None
     rest = [ended, *some_lives[1:]]
     assert board.left(rest) == pytest.approx(2 * seconds)
