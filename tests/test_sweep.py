@@ -206,11 +206,11 @@ def test_a_glimpse_is_what_the_run_directory_tells(lives: Callable[[str], Lived]
 
 
 def standings(folder: Path, *states: str) -> list[Standing]:
-    return [Standing(Planned(small("stl", seed=n), folder / f"life-{n}"), state) for n, state in enumerate(states)]  # type: ignore[arg-type]
+    return [Standing(Planned(small("ewc", seed=n), folder / f"life-{n}"), state) for n, state in enumerate(states)]  # type: ignore[arg-type]
 
 
 def test_the_table_has_a_row_for_each_life_and_the_time_left_of_all(lives: Callable[[str], Lived], tmp_path: Path):
-    life, console = lives("stl"), Console(width=100, record=True, file=io.StringIO())
+    life, console = lives("ewc"), Console(width=100, record=True, file=io.StringIO())
     some_lives = standings(tmp_path, "running", "waiting", "FAILED", "waiting")
     ended = Standing(Planned(life.config, life.path), "ended")
     board = Board(at_once=1)
@@ -221,7 +221,7 @@ def test_the_table_has_a_row_for_each_life_and_the_time_left_of_all(lives: Calla
     assert board.left(rest) == pytest.approx(2 * seconds)
     console.print(board.table(rest, 20))
     text = console.export_text()
-    assert [" ".join(line.split()[:3]) for line in text.splitlines()[1:3]] == ["stl ended 3/3", "life-1 waiting -"]
+    assert [" ".join(line.split()[:3]) for line in text.splitlines()[1:3]] == ["ewc ended 4/4", "life-1 waiting -"]
     assert f"4 lives: 1 ended, 1 FAILED, 2 waiting; left {shown(2 * seconds)}" in text
     assert [one.state for one in some(rest, 2)] == ["waiting", "FAILED"]
     console.print(board.table(rest, 2))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -72,9 +72,9 @@ class Board:
         told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
         return f"{len(standings)} lives: {told}; left {shown(self.left(standings))}"
 
-    def table(self, standings: Sequence[Standing], most: int) -> Table:
-        """A row for each, or for those that matter most where there is not room for all."""
-        table = Table("life", "state", "stage", "phase", "return", "left", box=None, caption_justify="left")
+    def table(self, standings: Sequence[Standing], most: int) -> Group:
+        """A row for each, or for those that matter most where there is not room for all; below it, all of them."""
+        table = Table("life", "state", "stage", "phase", "return", "left", box=None)
         for column in table.columns[-2:]:
             column.justify = "right"
         chosen = some(standings, most)
@@ -93,8 +93,7 @@ class Board:
             table.add_row(*(Text(cell, style=STATES[one.state]) for cell in cells))
         hidden = len(standings) - len(chosen)
         more = f" ({hidden} more, not shown)" if hidden else ""
-        table.caption = Text(self.summary(standings) + more)
-        return table
+        return Group(table, Text(f" {self.summary(standings)}{more}"))
 
 
 def some(standings: Sequence[Standing], most: int) -> list[Standing]:
