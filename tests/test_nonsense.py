@@ -249,7 +249,7 @@ COMMANDS: list[tuple[list[str], str]] = [
     (["bench", "agents", "--seconds", "3"], "seconds = 3"),
     (["figure", "fig3", "nothing-here", "--out", "f.png"], "nothing-here"),
     (["figure", "fig3", "a-run", "--out", ""], "''"),
-    (["bench"], "{env,ppo,search,offline,life,agents}"),
+    (["bench"], "{env,ppo,search,offline,life,agents,sweep}"),
     (["bench", "world"], "world"),
     (["bench", "env", "--domain", "moon"], "moon"),
     *((["bench", "env", "--threads", value], value) for value in ("0", "-1", "nan", "99999")),

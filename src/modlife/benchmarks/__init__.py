@@ -5,8 +5,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,9 @@ BATCHES = (1, 16, 256, 4096)
 
 USUAL = "comp-struct"
 """The agent that others' online rates are shares of."""
+
+LIVES = 8
+"""Tiny lives of a sweep."""
 
 
 def bench_env(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
@@ -149,6 +154,27 @@ def bench_agents(domain: Domain, *, threads: int | None, seconds: float) -> Iter
         yield line("agents", domain, round(speed), "steps/s", **what, **ratio)
 
 
+def bench_sweep(domain: Domain, *, threads: int | None, seconds: float) -> Iterator[Record]:
+    """Tiny lives, each a process: one after the other, then as many at once as there are cores; programs compiled."""
+    from modlife.runs.config import life_from_options
+    from modlife.runs.many import Planned, live_all
+
+    config, took = life_from_options("stl", domain.name, {"tasks": 2, "steps": 50_000}), {}
+    processes = threads or os.cpu_count() or 1
+    with tempfile.TemporaryDirectory() as folder:
+        for case, at_once, count in (("before", 1, 1), ("in turn", 1, LIVES), ("at once", processes, LIVES)):
+            lives = [Planned(replace(config, seed=seed), Path(folder) / case / f"{seed}") for seed in range(count)]
+            begun = time.perf_counter()
+            if failed := live_all(lives, at_once=at_once, tell=lambda _: None):
+                raise InputError(str(failed[0]))
+            took[case] = time.perf_counter() - begun
+            if count > 1:
+                what = {"case": case, "lives": count, "processes": at_once}
+                yield line("sweep", domain, round(took[case], 1), "s", **what)
+    ratio = round(took["in turn"] / took["at once"], 2)
+    yield line("sweep", domain, ratio, "times", case="in turn / at once", lives=LIVES, processes=processes)
+
+
 def line(bench: str, domain: Domain, value: float, unit: str, **more: Any) -> Record:
     """A record: of what, how much."""
     return {"bench": bench, "domain": domain.name, **more, "value": value, "unit": unit}
@@ -166,4 +192,5 @@ BENCHES = {
     "offline": bench_offline,
     "life": bench_life,
     "agents": bench_agents,
+    "sweep": bench_sweep,
 }

@@ -23,10 +23,11 @@ class Options:
     life on all, and two lives side by side. `search` tries all structures for 10 episodes each. `offline` learns from
     the replay of 1 to 37 tasks, as the paper does and with bounded rehearsal. `life` lives a small life of comp-search,
     6 tasks of 100,000 steps, and tells the seconds of each phase. `agents` tells the online rate of every agent in the
-    table, beside old tasks, and what share it is of comp-struct's.
+    table, beside old tasks, and what share it is of comp-struct's. `sweep` lives 8 tiny lives one after the other and
+    then as many at once as there are cores, and tells how many times as fast that is.
     """
 
-    what: tyro.conf.Positional[Literal["env", "ppo", "search", "offline", "life", "agents"]]
+    what: tyro.conf.Positional[Literal["env", "ppo", "search", "offline", "life", "agents", "sweep"]]
     """What to measure."""
     domain: str = "grid2d"
     """In which domain."""
@@ -47,7 +48,7 @@ def run(options: Options) -> None:
     if threads is not None:
         check_count("threads", threads, MOST_THREADS)
     check_positive(options, "seconds", most=3600)
-    if options.what in ("life", "agents") and seconds != Options.seconds:
+    if options.what in ("life", "agents", "sweep") and seconds != Options.seconds:
         raise InputError(f"seconds = {seconds}, but `bench {options.what}` takes as long as it does: leave it out.")
     domain = DOMAINS[options.domain]
     from modlife.benchmarks import BENCHES

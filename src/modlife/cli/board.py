@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +16,7 @@ from modlife.cli.words import tell
 from modlife.errors import plain
 from modlife.runs.config import LifeConfig
 from modlife.runs.forecast import Glimpse, all_left, expected, glimpse, kind_of, seconds_left, whole_seconds
-from modlife.runs.many import Standing
+from modlife.runs.many import Planned, Standing
 
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_BETWEEN_LINES = 60.0
@@ -28,20 +28,20 @@ class Board:
     """How it stands with many lives, and how long all of them still take."""
 
     at_once: int
-    seen: dict[LifeConfig, Glimpse] = field(default_factory=dict)
+    seen: dict[Planned, Glimpse] = field(default_factory=dict)
 
     def look(self, standings: Sequence[Standing]) -> None:
         """Reads how far those are that run, or have run; those that have ended do not change."""
         for one in standings:
-            before = self.seen.get(one.life.config)
+            before = self.seen.get(one.life)
             if one.life.is_there and (before is None or one.state == "running" or before.stage < before.stages):
-                self.seen[one.life.config] = glimpse(one.life.out, one.life.config)
+                self.seen[one.life] = glimpse(one.life.out, one.life.config)
 
     def left_of(self, one: Standing) -> float | None:
         """Seconds that a life still takes: as it went so far, or else as with others like it."""
         if one.state in ("ended", "FAILED"):
             return 0.0
-        found = self.seen.get(one.life.config, Glimpse())
+        found = self.seen.get(one.life, Glimpse())
         left = seconds_left(found)
         if left is not None:
             return left
@@ -51,9 +51,9 @@ class Board:
     def known(self) -> dict[LifeConfig, list[float]]:
         """How long lives take of which that can be told, by their kind."""
         found = defaultdict(list)
-        for config, one in self.seen.items():
+        for life, one in self.seen.items():
             if (seconds := whole_seconds(one)) is not None:
-                found[kind_of(config)].append(seconds)
+                found[kind_of(life.config)].append(seconds)
         return found
 
     def left(self, standings: Sequence[Standing]) -> float | None:
@@ -72,14 +72,14 @@ class Board:
         told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
         return f"{len(standings)} lives: {told}; left {shown(self.left(standings))}"
 
-    def table(self, standings: Sequence[Standing], most: int) -> Table:
-        """A row for each, or for those that matter most where there is not room for all."""
-        table = Table("life", "state", "stage", "phase", "return", "left", box=None, caption_justify="left")
+    def table(self, standings: Sequence[Standing], most: int) -> Group:
+        """A row for each, or for those that matter most where there is not room for all; below it, all of them."""
+        table = Table("life", "state", "stage", "phase", "return", "left", box=None)
         for column in table.columns[-2:]:
             column.justify = "right"
         chosen = some(standings, most)
         for one in chosen:
-            found = self.seen.get(one.life.config, Glimpse())
+            found = self.seen.get(one.life, Glimpse())
             ended = one.state == "ended"
             stage = f"{found.stages if ended else min(found.stage + 1, found.stages)}/{found.stages}"
             cells = (
@@ -93,8 +93,7 @@ class Board:
             table.add_row(*(Text(cell, style=STATES[one.state]) for cell in cells))
         hidden = len(standings) - len(chosen)
         more = f" ({hidden} more, not shown)" if hidden else ""
-        table.caption = Text(self.summary(standings) + more)
-        return table
+        return Group(table, Text(f" {self.summary(standings)}{more}"))
 
 
 def some(standings: Sequence[Standing], most: int) -> list[Standing]:

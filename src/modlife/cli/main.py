@@ -25,7 +25,7 @@ COMMANDS = {
     "table": "compare the agents of run directories: return, transfer, forgetting, cost",
     "metrics": "transfer, forgetting and the like of run directories or of anybody's numbers, with intervals",
     "report": "write a page that shows lives, for a browser: curves, memory, modules, times",
-    "sweep": "live many lives, some at a time, from a file with a line for each",
+    "sweep": "live many lives, some at a time: agents x settings x seeds, or a file of lives",
     "tune": "search for hyper-parameters as the paper did, in many lives at once",
     "bench": "measure speed on this machine, one JSON object a line",
 }

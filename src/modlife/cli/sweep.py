@@ -157,6 +157,8 @@ def values_of(word: str) -> list[tuple[str, str]]:
     found = SETTING.fullmatch(word)
     if not found:
         raise InputError(f"--set '{word}' is no setting with values, such as ppo.learning-rate=1e-3,3e-4.")
+    if found[1] in ("agent", "seed"):
+        raise InputError(f"--set '{word}' is given by --{found[1]}s.")
     return [(found[1], value) for value in found[2].split(",")]
 
 

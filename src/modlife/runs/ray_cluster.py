@@ -5,6 +5,7 @@ Nothing but a command line and its exit code crosses; results are read from run 
 
 import os
 import signal
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ LOST = -int(signal.SIGKILL)
 """The exit code of a process that went down with its machine, or with the Ray worker that had started it."""
 SAVING = 60.0
 """Seconds that lives are waited for that were asked to stop."""
+ANSWER = 5.0
+"""Seconds in which a cluster must answer; Ray itself would ask for minutes."""
 
 
 class RayCluster:
@@ -30,6 +33,7 @@ class RayCluster:
             import ray.exceptions
         except ModuleNotFoundError as error:
             raise InputError("--ray needs Ray: pip install 'modlife[ray]'.") from error
+        check_there(address)
         try:
             ray.init(address=address, log_to_driver=False, configure_logging=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
@@ -66,3 +70,14 @@ class RayCluster:
     def close(self) -> None:
         """Leaves the cluster; it stays as it is."""
         self.ray.shutdown()
+
+
+def check_there(address: str) -> None:
+    """Somebody answers at HOST:PORT; other addresses are Ray's own affair."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or "//" in host:
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=ANSWER).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"There is no Ray cluster at '{address}': {error}.") from error
