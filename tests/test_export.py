@@ -74,7 +74,7 @@ def test_a_model_of_the_2d_world_takes_what_gymnasium_gives(searched: Lived, tmp
     assert facts["task"] == str(task) and json.loads(facts["structure"]) == list(run.structures[str(task)])
     assert json.loads(facts["factors"]) == dict(zip(("static", "target", "dynamics"), task.components, strict=True))
     assert json.loads(facts["actions"]) == list(run.agent.env.graph.actions.names)
-    assert spec is not None
+    assert spec is not None and json.loads(facts["gymnasium"]) == {"id": "modlife/Grid2D-v0", "kwargs": spec.kwargs}
     with lenient():
         env, policy = gymnasium.make(spec), run.policy(task)
         image, _ = env.reset(seed=3)
@@ -209,11 +209,11 @@ def check_final(seen: Any, episode: Any, about: Any, end: int, column: int) -> N
 
 
 def test_replay_of_the_2d_world_comes_back_from_minari(searched: Lived, tmp_path: Path):
-    end = command("export", str(searched.path), "--minari", str(tmp_path))
+    end, root = command("export", str(searched.path), "--minari", "data", cwd=tmp_path), tmp_path / "data"
     assert end.code == 0 and len(end.out.splitlines()) == 4 and end.err == ""
     run = Run.load(searched.path)
     replays = replays_of(run)
-    with lenient(), datasets_at(tmp_path):
+    with lenient(), datasets_at(root):
         names = {minari_sets.id_of(run, task): task for task in replays}
         assert set(minari.list_local_datasets()) == set(names)
         for name, task in names.items():
@@ -223,9 +223,9 @@ def test_replay_of_the_2d_world_comes_back_from_minari(searched: Lived, tmp_path
         made: Any = dataset.recover_environment().unwrapped
         assert made.task == run.agent.env.graph.indices(task) and made.observation_space == dataset.observation_space
         assert all(made.observation_space.contains(one.observations[0]) for one in dataset.iterate_episodes())
-    end = command("export", str(searched.path), "--minari", str(tmp_path))
+    end = command("export", str(searched.path), "--minari", str(root))
     assert end.code == 2 and "exists already" in end.err
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert not [path for path in root.iterdir() if path.name.startswith(".")]
 
 
 @pytest.mark.parametrize("finals", [True, False])
