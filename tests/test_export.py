@@ -73,7 +73,7 @@ def test_a_model_of_the_2d_world_takes_what_gymnasium_gives(searched: Lived, tmp
     facts = model.get_modelmeta().custom_metadata_map
     assert facts["task"] == str(task) and json.loads(facts["structure"]) == list(run.structures[str(task)])
     assert json.loads(facts["factors"]) == dict(zip(("static", "target", "dynamics"), task.components, strict=True))
-    assert json.loads(facts["actions"]) == list(run.agent.env.graph.actions.names)
+    assert json.loads(facts["actions"]) == [f"action-{n}" for n in range(6)]
     assert spec is not None and json.loads(facts["gymnasium"]) == {"id": "modlife/Grid2D-v0", "kwargs": spec.kwargs}
     with lenient():
         env, policy = gymnasium.make(spec), run.policy(task)
@@ -220,9 +220,10 @@ def test_replay_of_the_2d_world_comes_back_from_minari(searched: Lived, tmp_path
             assert name == f"modlife/grid2d/{str(task).replace('/', '-')}-v0"
             dataset = minari.load_dataset(name)
             assert reassembled(run, dataset, replays[task].read()) == dataset.total_steps
-        made: Any = dataset.recover_environment().unwrapped
-        assert made.task == run.agent.env.graph.indices(task) and made.observation_space == dataset.observation_space
-        assert all(made.observation_space.contains(one.observations[0]) for one in dataset.iterate_episodes())
+            made: Any = dataset.recover_environment().unwrapped
+            assert made.task == run.agent.env.graph.indices(task)
+            assert made.observation_space == dataset.observation_space
+            assert all(made.observation_space.contains(one.observations[0]) for one in dataset.iterate_episodes())
     end = command("export", str(searched.path), "--minari", str(root))
     assert end.code == 2 and "exists already" in end.err
     assert not [path for path in root.iterdir() if path.name.startswith(".")]
