@@ -237,6 +237,8 @@ RULES: dict[str, Rule] = {
     "lt": same("Less"),
     "le": same("LessOrEqual"),
     "square": lambda graph, step: graph.add("Mul", step.inputs[0], step.inputs[0]),
+    "expm1": lambda graph, step: graph.add("Sub", graph.add("Exp", step.inputs[0]), graph.constant(np.float32(1))),
+    "log1p": lambda graph, step: graph.add("Log", graph.add("Add", step.inputs[0], graph.constant(np.float32(1)))),
     "rsqrt": lambda graph, step: graph.add("Reciprocal", graph.add("Sqrt", step.inputs[0])),
     "integer_pow": lambda graph, step: graph.add("Pow", step.inputs[0], graph.constant(np.float32(step.params["y"]))),
     "clamp": lambda graph, step: graph.add("Min", graph.add("Max", step.inputs[1], step.inputs[0]), step.inputs[2]),

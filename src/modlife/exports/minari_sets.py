@@ -158,7 +158,7 @@ def store(
 def datasets_at(root: Path | str) -> Iterator[None]:
     """Minari's data sets are here, for now."""
     before = os.environ.get(ROOT)
-    os.environ[ROOT] = str(root)
+    os.environ[ROOT] = str(Path(root).resolve())  # it stumbles over others
     try:
         yield
     finally:

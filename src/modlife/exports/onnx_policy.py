@@ -25,7 +25,7 @@ from modlife.domains.env import Environment, PRNGKey, step_batch
 from modlife.domains.film import random_action
 from modlife.domains.graph import Discrete
 from modlife.errors import InputError, StoreError
-from modlife.exports.face import Face, face_of
+from modlife.exports.face import Face, face_of, spec_of
 from modlife.exports.jaxpr_onnx import as_onnx
 from modlife.learners.rollout import start
 from modlife.policies.distributions import Distribution, Gaussian
@@ -163,11 +163,9 @@ def about(run: Run, task: Task) -> dict[str, str]:
     graph, known = run.agent.env.graph, run.agent.about(run.state, [task])
     actions = list(graph.actions.names) if isinstance(graph.actions, Discrete) else graph.actions.size
     factors = {factor.name: component for factor, component in zip(graph.factors, task.components, strict=True)}
-    facts = {
-        "factors": factors,
-        "actions": actions,
-        **{name: values[0] for name, values in known.items() if values[0] is not None},
-    }
+    spec = spec_of(run.domain, run.config.world, task)
+    gym = spec and {"id": spec.id, "kwargs": spec.kwargs}
+    facts = {"factors": factors, "actions": actions, "gymnasium": gym, **{name: one[0] for name, one in known.items()}}
     return {
         "modlife": __version__,
         "run": run.path.resolve().name,

@@ -5,6 +5,7 @@ stands beside the tracker's files, in `RUN.sync.json`, with the checksum of what
 """
 
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -51,6 +52,8 @@ Write = Callable[[Path, Segment], None]
 class State:
     """How far a run was copied."""
 
+    started: str = ""
+    """When the life began, which tells it from others of its name."""
     copied: File = EMPTY
     lines: int = 0
     """Of the metrics."""
@@ -66,12 +69,13 @@ def sync(path: Path, out: Path, write: Write) -> int:
     run = RunDirectory.open(path)
     life, data = life_of(run), settled(run)
     state = read_state(out / f"{life.name}.sync.json")
-    if len(data) < state.copied.bytes:
-        return 0  # a resumed life that has still to come so far again
-    if not state.copied.begins(data):
+    shorter = len(data) < state.copied.bytes  # a resumed life that has still to come so far again
+    if state.started not in ("", life.started) or not (shorter or state.copied.begins(data)):
         raise InputError(
             f"'{out}' has points of another life that was called '{life.name}'; choose another --out, or remove them."
         )
+    if shorter:
+        return 0
     lines = lines_of(run, data)
     new, after = lines[state.lines :], replace(state, copied=File.of(data), lines=len(lines))
     summary = run.summary() if run.has_ended else None
@@ -79,9 +83,11 @@ def sync(path: Path, out: Path, write: Write) -> int:
         new, after = [*new, list(points_of_summary(summary))], replace(after, summary=summary["tasks"])
     if not new:
         return 0
-    after = replace(after, segments=state.segments + 1, written=state.written + len(new))
+    after = replace(after, started=life.started, segments=state.segments + 1, written=state.written + len(new))
     out.mkdir(parents=True, exist_ok=True)
-    write(out, Segment(life, state.segments, state.written, new))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of packages among themselves
+        write(out, Segment(life, state.segments, state.written, new))
     replace_file(Disk(), out / f"{life.name}.sync.json", json.dumps(asdict(after)).encode() + b"\n")
     return sum(map(len, new))
 
