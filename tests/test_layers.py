@@ -12,7 +12,7 @@ import modlife
 SOURCE = Path(modlife.__file__).parent
 LAYERS = ["errors", "types", "checks", "registry", "pauses", "memory", "runtime", "timing", "metrics"]
 LAYERS += ["domains", "policies", "learners", "lifelong", "runs", "analysis", "benchmarks", "tables", "cli"]
-LIGHT = ("main", "list", "graph", "train", "eval", "play", "figure", "table", "sweep", "tune", "bench")
+LIGHT = ("main", "list", "graph", "train", "config", "eval", "play", "figure", "table", "sweep", "tune", "bench")
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem in LAYERS)
 
 

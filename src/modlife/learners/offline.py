@@ -32,7 +32,7 @@ PIECE = 300_000
 """Samples, about, in one call of `train`: one to two seconds on one core."""
 
 
-OLD = 0.8
+OLD = 0.65
 """Work on an old task, which shares some modules only, against that on the new one, of which all learn; about."""
 NOISE = 0x0153
 """Sets the keys of what an objective draws apart from those of the order of samples."""

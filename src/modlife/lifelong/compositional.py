@@ -15,6 +15,7 @@ for t = 1 ... seenTasks:  s, a, r, s' <- buffer[t].sample();  π, Q <- batch RL,
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import jax
@@ -116,16 +117,18 @@ class Compositional:
         told = [self.env.graph.indices(task) for task in tasks] if self.search is None else []
         fresh, known = min(sizes), (*facts.structures, *told[len(facts.structures) - first :])
         structures = foreseen_structures(known, (*facts.met, *tasks), sizes, fresh=fresh)
-        counts, horizon = sharing_counts(structures, first), self.env.horizon
-        found = []
-        for number, count in enumerate(counts, start=first):
+        found, horizon, loads = [], self.env.horizon, cache(self.load)
+        for number, count in enumerate(sharing_counts(structures, first, known=len(known)), start=first):
             search = self.search.most_steps(math.prod(sizes), horizon) if self.search and number >= fresh else 0
             spent = facts.spent if number == first and facts.spent else FULL * search
-            learner = self.consolidator(self.layout(room_for(count)))
             tried = float(self.judge.played(1) * horizon + search)
-            offline = float(learner.steps * learner.load(count))
-            found.append({"structure": tried, "online": float(self.steps - spent), "offline": offline})
+            found.append({"structure": tried, "online": float(self.steps - spent), "offline": loads(count)})
         return found
+
+    def load(self, tasks: int) -> float:
+        """The work of an offline phase over so many tasks."""
+        learner = self.consolidator(self.layout(room_for(tasks)))
+        return float(learner.steps * learner.load(tasks))
 
     # What the phases are made of
 

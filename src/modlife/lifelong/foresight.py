@@ -12,6 +12,8 @@ from modlife.types import Structure, Task
 
 Work = Mapping[str, float]
 """By phase; one that is not named always takes as long."""
+CROWDED = 1.1
+"""How many times as many tasks share a module as share a component, about: searches find good modules again."""
 
 
 def work_ahead(agent: Agent, facts: Facts, groups: Sequence[Sequence[Task]]) -> Sequence[Work]:
@@ -20,10 +22,17 @@ def work_ahead(agent: Agent, facts: Facts, groups: Sequence[Sequence[Task]]) -> 
     return told(facts, groups) if told else [{} for _ in groups]
 
 
-def sharing_counts(structures: Sequence[Structure], first: int) -> list[int]:
-    """For each task from a number on, how many share a module with it when it has been learnt, itself included."""
-    table = np.array(structures).reshape(len(structures), -1)
-    return [int((table[: n + 1] == table[n]).any(axis=1).sum()) for n in range(first, len(table))]
+def sharing_counts(structures: Sequence[Structure], first: int, *, known: int) -> list[int]:
+    """For each task from a number on, how many share a module with it when it has been learnt, itself included.
+
+    Beyond the structures that are known, those that come of a search share more than what is foreseen of them.
+    """
+    table, counts = np.array(structures).reshape(len(structures), -1), []
+    for number in range(first, len(table)):
+        shares = (table[:number] == table[number]).any(axis=1)
+        count = 1 + shares[:known].sum() + CROWDED * shares[known:].sum()
+        counts.append(min(number + 1, round(float(count))))
+    return counts
 
 
 def foreseen_structures(

@@ -42,8 +42,8 @@ class Slot:
 class Forecast:
     """Where a life stands, and what is known of how long its parts take."""
 
-    def __init__(self, config: LifeConfig, agent: Agent, curriculum: Curriculum):
-        self.config, self.agent, self.curriculum = config, agent, curriculum
+    def __init__(self, config: LifeConfig, agent: Agent, curriculum: Curriculum, *, often: float = OFTEN):
+        self.config, self.agent, self.curriculum, self.often = config, agent, curriculum, often
         self.slots, self.groups = slots_of(agent, curriculum), groups_of(agent, curriculum)
         self.work, self.foreseen = [0.0] * len(self.slots), [0.0] * len(self.slots)
         self.spells: list[Spell] = []
@@ -80,12 +80,12 @@ class Forecast:
     def left(self, *, anew: bool) -> Left:
         """What is left now; foreseen anew, or as it was a moment ago."""
         now = time.perf_counter()
-        if anew or now - self.when > OFTEN:
+        if anew or now - self.when >= self.often:
             parts, self.when = self.parts(), now
             seconds = seconds_left(self.spells, parts)
             seconds = None if seconds is None else seconds + compiling_left(self.spells, parts)
             share = None if seconds is None else self.spent / max(self.spent + seconds, 1e-9)
-            self.newest = Left(share, seconds)
+            self.newest = Left(share if share is None else max(share, self.newest.share or 0.0), seconds)
         since = now - self.when
         return replace(self.newest, seconds=None if self.newest.seconds is None else self.newest.seconds - since)
 

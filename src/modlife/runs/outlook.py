@@ -11,10 +11,12 @@ from types import MappingProxyType
 import numpy as np
 from jaxtyping import Float
 
-FADES = 0.85
+FADES = 0.9
 """How much less what was done for the task before tells than what was done for this one: machines change speed."""
 ALIKE = 6
 """How much more a part tells of one with as much work: (less / more) to this power."""
+GRANTED = 8.0
+"""Parts, beside those that were done, of which it is taken for granted that they came as foreseen."""
 ODD = 2.5
 """Paces that differ from the usual one by more than this factor are not believed: something else took the time."""
 MORE = 1.2
@@ -59,17 +61,27 @@ def seconds_left(spells: Sequence[Spell], parts: Sequence[Part]) -> float | None
     """Seconds that parts will take, by what is known of those that were done; None if nothing is known of one."""
     total = 0.0
     for phase in {part.phase for part in parts}:
-        own = [part for part in parts if part.phase == phase and part.work * part.share > 0]
-        for settled in (True, False):
-            here = [part for part in own if part.settled == settled]
-            if not here:
-                continue
-            work = np.array([part.work for part in here])
-            found = paces(spells, phase, work, settled=settled)
-            if found is None:
-                return None
-            total += float((found * work) @ np.array([part.share for part in here]))
+        here = [part for part in parts if part.phase == phase and part.work * part.share > 0]
+        if not here:
+            continue
+        more = surprise([one for one in spells if one.phase == phase])
+        work = np.array([part.work * (1.0 if part.settled else more) for part in here])
+        found = paces(spells, phase, work)
+        if found is None:
+            return None
+        total += float((found * work) @ np.array([part.share for part in here]))
     return total
+
+
+def surprise(spells: Sequence[Spell]) -> float:
+    """How many times the work that was foreseen came, of late; some that came as foreseen are taken for granted."""
+    if not spells:
+        return 1.0
+    weights = [one.share * FADES ** (spells[-1].number - one.number) for one in spells]
+    came = sum(weight * one.work for weight, one in zip(weights, spells, strict=True))
+    foreseen = sum(weight * one.foreseen for weight, one in zip(weights, spells, strict=True))
+    granted = GRANTED * foreseen / max(sum(weights), 1e-9)
+    return (granted + came) / max(granted + foreseen, 1e-9)
 
 
 def compiling_left(spells: Sequence[Spell], parts: Sequence[Part]) -> float:
@@ -87,31 +99,26 @@ def compiling_left(spells: Sequence[Spell], parts: Sequence[Part]) -> float:
     return total
 
 
-def paces(
-    spells: Sequence[Spell], phase: str, work: Float[np.ndarray, " n"], *, settled: bool
-) -> Float[np.ndarray, " n"] | None:
-    """Seconds per unit of parts of a phase with so much work: the mean over what is alike; None if none is known.
-
-    Of parts that are only foreseen, what counts is how long units took that were foreseen.
-    """
-    own = [one for one in spells if one.phase == phase and one.share > 0 and min(one.work, one.foreseen) > 0]
+def paces(spells: Sequence[Spell], phase: str, work: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"] | None:
+    """Seconds per unit of parts of a phase with so much work: the mean over what is alike; None if none is known."""
+    own = [one for one in spells if one.phase == phase and one.share * one.work > 0]
     if not own:
         other, factor = LIKE.get(phase, ("", 0.0))
-        found = paces(spells, other, work, settled=settled) if other else None
+        found = paces(spells, other, work) if other else None
         return None if found is None else factor * found
-    amount = np.array([one.work if settled else one.foreseen for one in own])
+    done = np.array([one.work for one in own])
     share = np.array([one.share for one in own])
-    pace = np.array([one.seconds for one in own]) / (amount * share)
-    age = max(one.number for one in own) - np.array([one.number for one in own])
-    alike = (np.minimum.outer(work, amount) / np.maximum.outer(work, amount)) ** ALIKE
+    pace = np.array([one.seconds for one in own]) / (done * share)
+    age = own[-1].number - np.array([one.number for one in own])
+    alike = (np.minimum.outer(work, done) / np.maximum.outer(work, done)) ** ALIKE
     weights = alike * share * FADES**age
-    usual = np.array([middle(pace, row) for row in weights])[:, None]
+    usual = middle(pace, weights)[:, None]
     believed = weights * ((pace <= ODD * usual) & (pace >= usual / ODD))
     return (believed * pace).sum(axis=1) / believed.sum(axis=1)
 
 
-def middle(values: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]) -> float:
-    """The weighted median: half of the weight is on values up to it."""
+def middle(values: Float[np.ndarray, " n"], weights: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " m"]:
+    """Weighted medians: half of the weight is on values up to them."""
     order = np.argsort(values)
-    sums = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(sums, sums[-1] / 2)])
+    sums = np.cumsum(weights[:, order], axis=1)
+    return values[order][(sums < sums[:, -1:] / 2).sum(axis=1)]
