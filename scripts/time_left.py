@@ -1,7 +1,9 @@
 """Records how right the time left was that lives of 16 tasks told: with the paper's rehearsal, and with a bounded one.
 
-python scripts/time_left.py lives OUT          lives them, one after the other: docs/time-left.json (on an idle machine)
-python scripts/time_left.py picture            draws docs/images/time-left.svg from it
+    python scripts/time_left.py lives      lives them, one after the other: docs/time-left.json; then draws
+    python scripts/time_left.py picture    draws docs/images/time-left.svg from it
+
+Other processes beside it would be seen as errors.
 """
 
 import argparse

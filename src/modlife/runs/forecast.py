@@ -63,7 +63,11 @@ class Forecast:
 
     def note(self, moment: Moment, seconds: float, compiling: float) -> Left:
         """What is left after something was done, which took so long, and beside that so long to compile."""
-        while (self.slots[self.at].phase, self.slots[self.at].stage) != (moment.phase, moment.told_of):
+        where = (moment.phase, moment.told_of)
+        ahead = [n for n in range(self.at, len(self.slots)) if (self.slots[n].phase, self.slots[n].stage) == where]
+        if not ahead:
+            return Left()  # an agent that has other phases in some tasks
+        while self.at < ahead[0]:
             self.go_on()
         share = moment.done / moment.length if moment.length else 1.0
         if self.before and moment.length:

@@ -22,7 +22,7 @@ ODD = 2.5
 MORE = 1.2
 """A part is unlike all before if it has more than this many times the work."""
 LIKE: Mapping[str, tuple[str, float]] = MappingProxyType(
-    {"final evaluation": ("evaluation", 0.5), "evaluation": ("online", 0.1)}
+    {"final evaluation": ("evaluation", 1.0), "evaluation": ("online", 0.1)}
 )
 """For a phase that was never seen: another one, and how long its unit takes against one of that."""
 
