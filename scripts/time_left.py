@@ -114,7 +114,7 @@ def draw(lives: dict[str, Any], out: Path) -> None:
         below.axvline(second, color="0.4", linestyle=":")
         below.annotate("second task", (second, 55), xytext=(3, 0), textcoords="offset points", color="0.3", fontsize=8)
         below.set(xlabel="minutes", ylabel="error, % of the truth", ylim=(-70, 70))
-    figure.savefig(out, metadata={"Date": None})
+    figure.savefig(out, dpi=110, metadata={"Date": None} if out.suffix == ".svg" else None)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

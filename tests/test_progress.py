@@ -75,6 +75,12 @@ def test_one_that_took_much_too_long_is_not_believed():
     assert seconds_left(spells, [Part("online", 1.0)]) == pytest.approx(10)
 
 
+def test_a_beginning_tells_nothing_yet():
+    spells = [Spell("offline", 0, 10.0, 1.0, 1.0), Spell("offline", 1, 5.0, 4.0, 4.0, share=0.01)]
+    assert seconds_left(spells, [Part("offline", 4.0, settled=True)]) == pytest.approx(40)
+    assert seconds_left(spells[1:], [Part("offline", 4.0, settled=True)]) == pytest.approx(500)
+
+
 def test_a_machine_that_became_slower_is_noticed():
     spells = [Spell("online", n, 10.0 if n < 10 else 20.0, 1.0, 1.0) for n in range(20)]
     assert seconds_left(spells, [Part("online", 1.0)]) == pytest.approx(20, rel=0.15)

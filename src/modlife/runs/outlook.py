@@ -17,6 +17,8 @@ ALIKE = 6
 """How much more a part tells of one with as much work: (less / more) to this power."""
 GRANTED = 8.0
 """Parts, beside those that were done, of which it is taken for granted that they came as foreseen."""
+BEGUN = 0.1
+"""What less than this share is done of tells nothing yet, where there is more: a beginning takes its own time."""
 ODD = 2.5
 """Paces that differ from the usual one by more than this factor are not believed: something else took the time."""
 MORE = 1.2
@@ -106,6 +108,7 @@ def paces(spells: Sequence[Spell], phase: str, work: Float[np.ndarray, " n"]) ->
         other, factor = LIKE.get(phase, ("", 0.0))
         found = paces(spells, other, work) if other else None
         return None if found is None else factor * found
+    own = [one for one in own if one.share >= BEGUN] or own
     done = np.array([one.work for one in own])
     share = np.array([one.share for one in own])
     pace = np.array([one.seconds for one in own]) / (done * share)
