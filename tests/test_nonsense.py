@@ -16,14 +16,11 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import gymnasium
 import numpy as np
 import pytest
-from rich.console import Console
-from rich.progress import Progress
 from terminal import command
 
 import modlife
 from modlife.checks import check_evaluation
 from modlife.cli import train
-from modlife.cli.progress import Lines, Meter, columns_for
 from modlife.cli.tables import evaluation_table
 from modlife.cli.words import read_options
 from modlife.domains.grid2d.world import World
@@ -556,23 +553,6 @@ def test_a_picture_that_could_not_be_finished_is_not_there(tmp_path: Path, monke
 
 
 # Small terminals
-
-
-def test_the_bar_keeps_what_matters_in_a_narrow_terminal():
-    console = Console(width=60, force_terminal=True, color_system=None)
-    bars = Progress(*columns_for(console.width), console=console)
-    doing = "stage 12/64 offline 1234/3910"
-    bars.add_task("comp-search", total=100, completed=34, doing=doing, speed="-", mean="-")
-    with console.capture() as shown:
-        console.print(bars.get_renderable())
-    assert all(part in shown.get() for part in (doing, "34%", "left", "-:--:--"))
-    assert "…" not in shown.get() and shown.get().count("\n") == 1
-
-
-def test_nothing_is_told_before_there_is_something_to_tell():
-    meter = Meter(LifeConfig("stl", tasks=2), start=-100.0)
-    assert (meter.latest, meter.speed) == ("-", "-")
-    assert Lines(meter).last == 0
 
 
 def test_an_evaluation_fits_into_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch):

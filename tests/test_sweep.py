@@ -18,7 +18,7 @@ from modlife.cli import sweep
 from modlife.cli.board import Board, board_for, lines, shown, some
 from modlife.errors import InputError
 from modlife.runs.config import LifeConfig, life_from_options
-from modlife.runs.forecast import Glimpse, all_left, expected, glimpse, kind_of, later, seconds_left, whole_seconds
+from modlife.runs.glimpses import Glimpse, all_left, expected, glimpse, kind_of, later, seconds_left, whole_seconds
 from modlife.runs.interrupts import Interrupts, Stopped
 from modlife.runs.many import Planned, Standing, as_options
 

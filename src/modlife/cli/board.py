@@ -15,7 +15,7 @@ from rich.text import Text
 from modlife.cli.words import tell
 from modlife.errors import plain
 from modlife.runs.config import LifeConfig
-from modlife.runs.forecast import Glimpse, all_left, expected, glimpse, kind_of, seconds_left, whole_seconds
+from modlife.runs.glimpses import Glimpse, all_left, expected, glimpse, kind_of, seconds_left, whole_seconds
 from modlife.runs.many import Planned, Standing
 
 SECONDS_BETWEEN_LOOKS = 1.0

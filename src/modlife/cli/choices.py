@@ -1,6 +1,7 @@
 """Options whose meaning depends on other options: the domain decides on `--world.*`, the agent on its own ones."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -37,3 +38,12 @@ def usual_life(arguments: Sequence[str]) -> LifeConfig:
     """The life of the domain, agent, search and consolidator that the arguments name, without options."""
     named = {option: name for option in ("search", "offline") if (name := given(arguments, option))}
     return config.usual_life(given(arguments, "agent") or LifeConfig.agent, usual_world(arguments), named)
+
+
+def filed_life(path: Path, arguments: Sequence[str]) -> tuple[LifeConfig, int | None]:
+    """The life, and its threads, of a file with options; what the arguments choose by name wins."""
+    from modlife.runs.config_files import life_of, read_options_file
+
+    named = {name: value for name in ("agent", "domain", "search", "offline") if (value := given(arguments, name))}
+    either = {name: "" for name in ("tasks", "only") if given(arguments, name)}
+    return life_of(read_options_file(path), where=str(path), chosen={**named, **either})

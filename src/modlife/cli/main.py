@@ -15,6 +15,7 @@ COMMANDS = {
     "list": "what there is: domains, their factors, components and tasks; agents, figures",
     "graph": "draw a domain's problem graph",
     "train": "let an agent learn tasks, into a run directory",
+    "config": "print the options of a life as a file, for `train --config`",
     "eval": "evaluate the agent of a run directory, on tasks it learnt or on unseen ones",
     "play": "watch an agent in a task, as a GIF",
     "show": "see lives in the terminal: curves, forgetting, modules; several side by side",

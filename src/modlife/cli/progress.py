@@ -8,89 +8,146 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn
+from rich.progress import Task as Bars
+from rich.table import Column
+from rich.text import Text
 
 from modlife.cli.words import tell
-from modlife.lifelong.loop import Moment
+from modlife.errors import plain
+from modlife.lifelong.loop import Left, Moment
 from modlife.lifelong.reports import Curve
 from modlife.runs.config import LifeConfig
+from modlife.runs.forecast import EVALUATION, FINAL
 from modlife.runs.life import Watch
 
 SECONDS_BETWEEN_LINES = 10.0
 WIDE = 100
 """Columns that the whole bar takes."""
+RECENT = 5.0
+"""Seconds, about, over which the speed of stepping is taken."""
 
 
 @contextmanager
 def progress_for(config: LifeConfig) -> Iterator[Watch]:
     """Bar or lines, whichever the output can show."""
+    meter = Meter(config)
     if not sys.stderr.isatty():
-        yield Lines(Meter(config))
+        yield Lines(meter)
         return
-    console, meter = Console(stderr=True), Meter(config)
-    with Progress(*columns_for(console.width), console=console) as bars:
-        yield Bar(meter, bars, bars.add_task(config.agent, total=meter.total, doing="", speed="-", mean="-"))
+    console = Console(stderr=True)
+    with Progress(*columns_for(meter, console.width), console=console, transient=True) as bars:
+        yield Bar(meter, bars, bars.add_task(config.agent, total=1.0))
 
 
-def columns_for(width: int) -> tuple[ProgressColumn, ...]:
-    """What the bar shows: in a narrow terminal only what is being done, how much is, and how long the rest takes."""
-    left = TextColumn("left"), TimeRemainingColumn()
-    if width < WIDE:
-        return TextColumn("{task.fields[doing]}"), TextColumn("{task.percentage:>3.0f}%"), *left
-    numbers = TextColumn("{task.percentage:>3.0f}%  {task.fields[speed]:>7} steps/s  return {task.fields[mean]}")
-    return TextColumn("{task.description}"), BarColumn(), numbers, TimeElapsedColumn(), *left
+def columns_for(meter: "Meter", width: int) -> tuple[ProgressColumn, ...]:
+    """What the bar shows. What matters most comes first: a narrow terminal cuts off the rest."""
+    bar = (TextColumn("{task.description}", markup=False), BarColumn(20)) if width >= WIDE else ()
+    return *bar, Said(meter)
+
+
+class Said(ProgressColumn):
+    """What a meter says, whenever the bar is drawn: the time left goes on between two moments."""
+
+    def __init__(self, meter: "Meter"):
+        super().__init__(Column(no_wrap=True, overflow="ellipsis"))
+        self.meter = meter
+
+    def render(self, task: Bars) -> Text:
+        """In one line."""
+        return Text(self.meter.line("share", "left", "doing", "latest", "speed"))
 
 
 @dataclass
 class Meter:
-    """How much of a life is done, how fast, and what is being done."""
+    """How much of a life is done, what is being done, and how long the rest will take."""
 
     config: LifeConfig
-    start: float = field(default_factory=time.perf_counter)
-    done: int = 0
-    before: int | None = None
-    """What was done when this process came in."""
-    mean: float = math.nan
+    done: str = ""
+    """What was done last, ..."""
     doing: str = "beginning"
+    """... and what is being done now."""
+    now: Left = field(default_factory=Left)
+    told: float = field(default_factory=time.perf_counter)
+    """When that was."""
+    mean: float = math.nan
+    stepping: list[tuple[float, int]] = field(default_factory=list)
+    """When updates of the phase in hand ended, and how many environment steps had been taken; none outside of such."""
 
     def __post_init__(self) -> None:
-        self.sizes = [len(stage) for stage in self.config.stages.stages]
-        self.total = sum(self.sizes) * self.config.steps
+        self.stages = self.config.stages.stages
 
     def note(self, moment: Moment) -> None:
         """What happened."""
-        part = f" {moment.done}/{moment.length}" if moment.length > 1 else ""
-        self.doing = f"stage {moment.told_of + 1}/{len(self.sizes)} {moment.phase}{part}"
-        for report in moment.reports:
-            if isinstance(report, Curve):
-                self.step(moment.told_of, report.steps)
-                self.mean = report.mean_return
+        self.told, self.now = time.perf_counter(), moment.left
+        goes_on = moment.done < moment.length
+        part = f" {moment.done / moment.length:.0%}" if goes_on and moment.done else ""
+        self.done = self.named(moment.told_of, moment.phase + part)
+        self.doing = self.done if goes_on else self.named(*self.after(moment))
+        curves = [report for report in moment.reports if isinstance(report, Curve)]
+        if not curves or not goes_on:
+            self.stepping = []
+        for curve in curves:
+            steps = curve.steps * len(self.stages[moment.told_of])
+            self.stepping = [*self.stepping[-100:], (self.told, steps)]
+            self.mean = self.mean if math.isnan(curve.mean_return) else curve.mean_return
 
-    def step(self, stage: int, steps: int) -> None:
-        """Counts environment steps over all tasks."""
-        self.done = sum(self.sizes[:stage]) * self.config.steps + self.sizes[stage] * min(steps, self.config.steps)
-        if self.before is None:
-            self.before, self.start = self.done, time.perf_counter()
+    def named(self, stage: int, what: str) -> str:
+        """Something that is done in a stage, with its number and its task; what is done at the end is for all."""
+        if what.startswith(FINAL):
+            return what
+        tasks = self.stages[stage]
+        name = str(tasks[0]) if len(tasks) == 1 else f"{len(tasks)} tasks"
+        return plain(f"{stage + 1}/{len(self.stages)} {name} {what}")
+
+    def after(self, moment: Moment) -> tuple[int, str]:
+        """The stage and the phase that begin when a phase has ended."""
+        last = len(self.stages) - 1
+        if moment.stage > last:
+            return last, FINAL
+        met = all(task in moment.state.met for task in self.stages[moment.stage])
+        return moment.stage, moment.state.facts.phase or (EVALUATION if met else "beginning")
+
+    def line(self, *what: str) -> str:
+        """What is asked for, of that which there is to say."""
+        return "  ".join(said for said in (getattr(self, name) for name in what) if said)
+
+    @property
+    def share(self) -> str:
+        """Of the work of the whole life."""
+        return " -%" if self.now.share is None else f"{math.floor(100 * self.now.share):>2}%"
+
+    @property
+    def left(self) -> str:
+        """The time left, in words."""
+        seconds = self.now.seconds
+        return "- left" if seconds is None else f"{in_words(seconds - (time.perf_counter() - self.told))} left"
 
     @property
     def speed(self) -> str:
-        """Environment steps per second since this process's first ones, all phases included."""
-        elapsed = time.perf_counter() - self.start
-        done = self.done - (self.before or 0)
-        return f"{done / elapsed:,.0f}" if elapsed > 1 and done else "-"
+        """Environment steps per second of late, while there are any."""
+        recent = [one for one in self.stepping if self.stepping[-1][0] - one[0] <= RECENT]
+        if len(recent) < 2 or recent[-1][0] <= recent[0][0]:
+            return ""
+        return f"{(recent[-1][1] - recent[0][1]) / (recent[-1][0] - recent[0][0]):,.0f} steps/s"
 
     @property
     def latest(self) -> str:
         """The newest mean return, if there was one."""
-        return "-" if math.isnan(self.mean) else f"{self.mean:.3f}"
+        return "" if math.isnan(self.mean) else f"return {self.mean:.3f}"
+
+
+def in_words(seconds: float) -> str:
+    """A time that is foreseen, no more precisely than that can be."""
+    if seconds < 5:
+        return "a few seconds"
+    if seconds < 55:
+        return f"about {5 * round(seconds / 5)} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"about {minutes if minutes < 20 else 5 * round(minutes / 5)} min"
+    hours = seconds / 3600
+    return f"about {hours:.1f} h" if hours < 10 else f"about {hours:.0f} h"
 
 
 @dataclass
@@ -105,9 +162,8 @@ class Lines:
         self.meter.note(moment)
         now = time.perf_counter()
         if now - self.last > SECONDS_BETWEEN_LINES or moment.ended:
-            self.last, meter = now, self.meter
-            share = 100 * meter.done / meter.total
-            self.say(f"{meter.doing}  {share:.0f}%  {meter.speed} steps/s  return {meter.latest}")
+            self.last = now
+            self.say(self.meter.line("done", "share", "left", "latest", "speed"))
 
     def say(self, sentence: str) -> None:
         """Prints it."""
@@ -124,16 +180,8 @@ class Bar:
 
     def moment(self, moment: Moment) -> None:
         """Moves the bar."""
-        meter = self.meter
-        meter.note(moment)
-        self.bars.update(
-            self.bar,
-            description=f"{meter.config.agent} {meter.doing}",
-            doing=meter.doing,
-            completed=meter.done,
-            speed=meter.speed,
-            mean=meter.latest,
-        )
+        self.meter.note(moment)
+        self.bars.update(self.bar, completed=moment.left.share or 0.0)
 
     def say(self, sentence: str) -> None:
         """Prints it above the bar."""

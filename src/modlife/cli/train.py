@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modlife.checks import MOST_THREADS, check_count, check_seconds
-from modlife.cli.choices import REQUIRED, Life, given, usual_life
+from modlife.cli.choices import REQUIRED, Life, filed_life, given, usual_life
 from modlife.cli.words import tell
 from modlife.errors import Busy, InputError, plain
 from modlife.runs.codec import flat, to_json
@@ -40,6 +40,9 @@ class Options:
     """How to find structures, by name; it decides on the options `--search`. `modlife list` shows all."""
     offline: str | None = None
     """How to learn offline, by name; it decides on the options `--offline`. `modlife list` shows all."""
+    config: Path | None = None
+    """A file with options (TOML; `modlife config RUN` prints a run's own), or a run directory; what is given beside it
+    wins."""
     threads: int | None = None
     """Processor threads for this life, 1 by default; results depend on their number."""
     resume: bool = False
@@ -56,7 +59,12 @@ class Options:
 
 def usual(arguments: Sequence[str]) -> Options:
     """The options of the agent and domain that the arguments name; or of the life to go on with."""
-    out = given(arguments, "out")
+    out, config = given(arguments, "out"), given(arguments, "config")
+    if "--resume" in arguments and config is not None:
+        raise InputError("--resume goes on with a life by its own options: leave --config out.")
+    if config is not None:
+        life, threads = filed_life(Path(config), arguments)
+        return Options(REQUIRED, life, domain=life.domain.name, threads=threads)
     if "--resume" not in arguments or out is None:
         return Options(REQUIRED, usual_life(arguments))
     from modlife.runs.store import RunDirectory

@@ -46,6 +46,8 @@ PARTS = 2
 """As many turns are a round of repair."""
 URGENT = 4.0
 """How many times as much as another task one counts in it that was harmed."""
+CLONED = 0.2
+"""Work on an old task in a gradient step against that on the new one, with what is looked at and repaired; about."""
 PROBE, CHUNK = 256, 16
 """Transitions by which a policy is judged, and policies that are judged at once."""
 
@@ -245,6 +247,10 @@ class Bounded(BCQ):
                 span = jnp.int32(start), jnp.int32(min(piece, steps - start))
                 learner = jax.block_until_ready(train(self, learner, table, extra, *span, key=key_part))
         return replace(state, learner=replace(learner, losses=jnp.zeros_like(learner.losses)))
+
+    def load(self, tasks: int) -> float:
+        """A bounded number of old tasks takes part in a step, and they are cloned only."""
+        return 1 + CLONED * self.others(tasks)
 
     # What is kept
 

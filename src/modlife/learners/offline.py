@@ -33,6 +33,8 @@ PIECE = 300_000
 """Samples, about, in one call of `train`: one to two seconds on one core."""
 
 
+OLD = 0.65
+"""Work on an old task, which shares some modules only, against that on the new one, of which all learn; about."""
 NOISE = 0x0153
 """Sets the keys of what an objective draws apart from those of the order of samples."""
 
@@ -111,6 +113,10 @@ class Consolidator(Protocol):
     @property
     def taught(self) -> int:
         """Numbers that it wants to know of a policy for each transition."""
+        ...
+
+    def load(self, tasks: int) -> float:
+        """How much work a gradient step is with so many tasks at hand, against one with the new task alone."""
         ...
 
     def explored(self, replay: Replay, policy: Chain) -> Replay:
@@ -251,6 +257,10 @@ class Plain(ABC):
     ) -> Pytree:
         """The same: there is nothing to repair it by."""
         return state
+
+    def load(self, tasks: int) -> float:
+        """Every task takes part in every step."""
+        return 1 + OLD * (tasks - 1)
 
     def explored(self, replay: Replay, policy: Chain) -> Replay:
         """The same."""

@@ -9,11 +9,12 @@ from modlife.learners.clear import Clear
 from modlife.learners.config import ClearConfig
 from modlife.learners.ppo import PPO
 from modlife.learners.replay import AnyReplay
-from modlife.lifelong.agent import AgentState, Phase
+from modlife.lifelong.agent import AgentState, Facts, Phase
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.evaluation import wrong_chains
 from modlife.lifelong.explore import Explore, Exploring, is_kept, times_of, update_count
 from modlife.lifelong.finetune import OneNetwork
+from modlife.lifelong.foresight import Work
 from modlife.policies.modular import Modular, Monolithic
 from modlife.types import Pytree, Task
 
@@ -37,6 +38,11 @@ class CLEAR(OneNetwork):
         if not structures:
             return None
         return Clear.of(self.config, structures, state.memory, self.ppo.share, apart=self.apart)
+
+    def ahead(self, facts: Facts, groups: Sequence[Sequence[Task]]) -> list[Work]:
+        """From the second task on, old ones take part in each gradient step."""
+        alone, more = float(self.steps), float(self.steps * (1 + self.config.ratio))
+        return [{"online": more if facts.met or number else alone} for number, _ in enumerate(groups)]
 
     @property
     def apart(self) -> bool:

@@ -12,8 +12,10 @@ for i = 1 ... offlineSteps:                             // Off-line improvement 
 for t = 1 ... seenTasks:  s, a, r, s' <- buffer[t].sample();  π, Q <- batch RL, only this task's modules
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import jax
@@ -22,13 +24,14 @@ from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.offline import Consolidator
 from modlife.learners.ppo import PPO
 from modlife.learners.replay import AnyReplay, in_order
-from modlife.learners.replay_table import Layout
+from modlife.learners.replay_table import Layout, room_for
 from modlife.learners.rollout import ACTOR
-from modlife.lifelong.agent import AgentState, Phase, Reports
+from modlife.lifelong.agent import AgentState, Facts, Phase, Reports
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.consolidate import Consolidate, acting_of, consolidator_of, is_replay, keeps_finals
 from modlife.lifelong.evaluation import Judge, wrong_chains
 from modlife.lifelong.explore import Explore, Exploring, begin_chain, times_of
+from modlife.lifelong.foresight import Work, foreseen_structures, sharing_counts
 from modlife.lifelong.reports import Chosen, Evaluated
 from modlife.lifelong.search import ChooseStructure
 from modlife.lifelong.settings import SEARCHES
@@ -37,6 +40,9 @@ from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import Modular, OnePolicy
 from modlife.registry import resolve
 from modlife.types import Pytree, Structure, Task
+
+FULL = 0.85
+"""How much of the longest time its episodes take in a search, about: most structures do not reach their goal."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,27 @@ class Compositional:
         used = [{other[depth] for other in before} for depth in range(len(structure))]
         kept = tuple(old if n in known else new for (old, new, n), known in zip(pairs, used, strict=True))
         return state.params.place(structure, kept)
+
+    # What is ahead
+
+    def ahead(self, facts: Facts, groups: Sequence[Sequence[Task]]) -> list[Work]:
+        """A search takes some of the steps of the online phase; the offline one is about tasks that share modules."""
+        tasks, sizes, first = [task for group in groups for task in group], self.network.sizes, len(facts.met)
+        told = [self.env.graph.indices(task) for task in tasks] if self.search is None else []
+        fresh, known = min(sizes), (*facts.structures, *told[len(facts.structures) - first :])
+        structures = foreseen_structures(known, (*facts.met, *tasks), sizes, fresh=fresh)
+        found, horizon, loads = [], self.env.horizon, cache(self.load)
+        for number, count in enumerate(sharing_counts(structures, first, known=len(known)), start=first):
+            search = self.search.most_steps(math.prod(sizes), horizon) if self.search and number >= fresh else 0
+            spent = facts.spent if number == first and facts.spent else FULL * search
+            tried = float(self.judge.played(1) * horizon + search)
+            found.append({"structure": tried, "online": float(self.steps - spent), "offline": loads(count)})
+        return found
+
+    def load(self, tasks: int) -> float:
+        """The work of an offline phase over so many tasks."""
+        learner = self.consolidator(self.layout(room_for(tasks)))
+        return float(learner.steps * learner.load(tasks))
 
     # What the phases are made of
 

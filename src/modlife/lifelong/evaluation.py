@@ -58,9 +58,19 @@ class Judge:
         joined = {name: np.concatenate([getattr(one, name) for one in groups], axis=1) for name in OUTCOMES}
         return Evaluation(tuple(tasks), **joined)
 
+    def played(self, tasks: int) -> int:
+        """Episodes that an evaluation of so many tasks plays, those that fill up a call included."""
+        size = self.at_a_time
+        return self.episodes * -(-tasks // size) * size
+
+    @property
+    def at_a_time(self) -> int:
+        """Tasks in a call."""
+        return 1 if is_slow(self.env) else CHUNK
+
     def group(self, tasks: Sequence[Task], policies: Sequence[Pytree], *, key: PRNGKey) -> Evaluation:
         """Episodes that fit into memory."""
-        size = 1 if is_slow(self.env) else CHUNK
+        size = self.at_a_time
         places = [n % len(tasks) for n in range(-(-len(tasks) // size) * size)]  # padding repeats tasks
         indices = jnp.array([self.env.graph.indices(tasks[n]) for n in places])
         keys = jax.random.split(key, len(places))

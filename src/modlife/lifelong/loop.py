@@ -19,6 +19,16 @@ from modlife.types import Curriculum, Task
 
 
 @dataclass(frozen=True)
+class Left:
+    """What is left of a life; None where nothing can be said yet."""
+
+    share: float | None = None
+    """How much of the work of the whole life is done, from 0 to 1."""
+    seconds: float | None = None
+    """To its end."""
+
+
+@dataclass(frozen=True)
 class Moment:
     """A point of a life at which it could be saved."""
 
@@ -29,10 +39,13 @@ class Moment:
     told_of: int = 0
     """The stage that the reports are of."""
     phase: str = ""
-    """What was done since the moment before: a phase of learning, or `evaluation`; nothing before the first."""
+    """What was done since the moment before: a phase of learning, `evaluation`, or `final evaluation` after the last
+    stage; nothing before the first."""
     done: int = 0
     """How far that phase has come, in steps, of how many."""
     length: int = 0
+    left: Left = Left()
+    """What is left of the life after it, as far as that is foreseen."""
 
     @property
     def ended(self) -> bool:

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 
 from modlife.domains.env import PRNGKey
 from modlife.learners.ppo import PPO
-from modlife.lifelong.agent import AgentState, Phase, Reports
+from modlife.lifelong.agent import AgentState, Facts, Phase, Reports
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.evaluation import wrong_chains
 from modlife.lifelong.explore import Explore, Exploring
+from modlife.lifelong.foresight import Work
 from modlife.lifelong.single_task import OnlineAgent
 from modlife.policies.modular import Modular, Monolithic
 from modlife.types import Pytree, Task
@@ -40,6 +41,10 @@ class MultiTask(OnlineAgent):
             return replace(state, params=work.learner.params), ()
 
         return (Explore(self.ppo, self.steps, start, finish, key_learn),)
+
+    def ahead(self, facts: Facts, groups: Sequence[Sequence[Task]]) -> list[Work]:
+        """As much as there are tasks in a stage."""
+        return [{"online": float(self.steps * len(group))} for group in groups]
 
     def policy(self, state: AgentState, task: Task) -> Pytree | None:
         """Module i of a factor belongs to component i, for tasks learnt and for unseen combinations alike."""

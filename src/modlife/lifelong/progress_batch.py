@@ -7,7 +7,7 @@ The paper's ablation (appendix E): nothing holds parameters back, replay of all 
 value of each action, since batch RL learns such a one and the agent acts by it; so does the active column's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,10 +18,11 @@ from modlife.learners.offline import Consolidator
 from modlife.learners.ppo import PPO
 from modlife.learners.replay import AnyReplay, Replay, in_order
 from modlife.learners.replay_table import Layout, room_for
-from modlife.lifelong.agent import AgentState, Phase, Reports
+from modlife.lifelong.agent import AgentState, Facts, Phase, Reports
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.consolidate import Consolidate, acting_of, consolidator_of, is_replay, keeps_finals
 from modlife.lifelong.distilling import FreshLearner
+from modlife.lifelong.foresight import Work
 from modlife.policies.columns import Columns, TwoColumns
 from modlife.policies.modular import Described, Monolithic
 from modlife.types import Pytree, Task
@@ -61,6 +62,12 @@ class ProgressBatch(FreshLearner):
     def in_order(self, replay: AnyReplay) -> bool:
         """As its consolidator keeps it."""
         return in_order(self.consolidator(self.layout(1)), replay)
+
+    def ahead(self, facts: Facts, groups: Sequence[Sequence[Task]]) -> list[Work]:
+        """Compressing takes as long as the consolidator takes for all tasks."""
+        counts = range(len(facts.met) + 1, len(facts.met) + 1 + len(groups))
+        learners = [(count, self.consolidator(self.layout(room_for(count)))) for count in counts]
+        return [{"offline": float(learner.steps * learner.load(count))} for count, learner in learners]
 
     def problem(self, state: AgentState) -> str | None:
         """It has replay of as many tasks, and as large, as it can be."""

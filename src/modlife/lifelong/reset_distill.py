@@ -4,7 +4,7 @@ Ahn et al. 2025 (ICLR). The closest there is to the compositional agent without 
 side, and folds what it learnt into what it knows offline, together with kept samples of old tasks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from modlife.domains.env import PRNGKey
@@ -12,10 +12,11 @@ from modlife.learners.config import DistillConfig
 from modlife.learners.distill import Student
 from modlife.learners.ppo import PPO
 from modlife.learners.replay import AnyReplay
-from modlife.lifelong.agent import AgentState, Phase, Reports
+from modlife.lifelong.agent import AgentState, Facts, Phase, Reports
 from modlife.lifelong.agents import Plan
 from modlife.lifelong.distilling import DistillingAgent, distilled
 from modlife.lifelong.explore import is_kept
+from modlife.lifelong.foresight import Work
 from modlife.policies.bank import Chain
 from modlife.policies.modular import Monolithic
 from modlife.types import Task
@@ -34,6 +35,11 @@ class ResetDistill(DistillingAgent):
     def folding(self, task: Task, *, key: PRNGKey) -> Phase:
         """Together with samples of old tasks."""
         return Distill(self, task, key)
+
+    def ahead(self, facts: Facts, groups: Sequence[Sequence[Task]]) -> list[Work]:
+        """From the second task on, old ones take part in each gradient step."""
+        steps = float(self.distiller.steps)
+        return [{"offline": steps * (2 if facts.met or number else 1)} for number, _ in enumerate(groups)]
 
     @property
     def distill_config(self) -> DistillConfig:

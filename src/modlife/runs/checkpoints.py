@@ -200,6 +200,11 @@ class Checkpoints:
             self.looked[number] = look
         return look
 
+    def clocks(self) -> dict[int, dict[str, float]]:
+        """Seconds spent on each phase until stages had ended, by their number, as far as checkpoints tell."""
+        looks = [self.look(number) for number in self.numbers()]
+        return {look.stage: dict(look.wall_seconds) for look in looks if look.ended and look.is_known}
+
     def discard(self, number: int) -> None:
         """Takes a checkpoint's name away first, so that a kill leaves no half of it under that name."""
         path, look = self.path(number), self.look(number)
@@ -298,6 +303,8 @@ class Look:
     """The names of its replay files."""
     is_known: bool = True
     """Whether it could be read."""
+    wall_seconds: tuple[tuple[str, float], ...] = ()
+    """Spent on each phase until then."""
 
 
 @dataclass(frozen=True)
@@ -328,7 +335,8 @@ def look_at(folder: Path) -> Look:
     except InputError:
         return Look(ended=False, is_known=False)
     names = [one.sha256 for one in index.replay if CHECKSUM.fullmatch(one.sha256)]
-    return Look(index.description.ended, index.description.stage, tuple(map(sys.intern, names)))
+    about = index.description
+    return Look(about.ended, about.stage, tuple(map(sys.intern, names)), wall_seconds=tuple(about.wall_seconds.items()))
 
 
 def no_link(folder: Path) -> None:

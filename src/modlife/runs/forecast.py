@@ -1,177 +1,188 @@
-"""How far lives are that other processes live, as their run directories tell; and how long all of them still take."""
+"""Follows a life, and foresees how long the rest of it will take (`outlook`)."""
 
-import contextlib
-import heapq
-import json
-import os
+import itertools
+import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
-from modlife.errors import InputError
-from modlife.runs.checkpoints import INDEX, Index
-from modlife.runs.codec import from_json
+import jax
+
+from modlife.lifelong.agent import Agent, AgentState, Facts
+from modlife.lifelong.evaluation import Judge
+from modlife.lifelong.foresight import Work, work_ahead
+from modlife.lifelong.loop import Left, Moment, panel_of
 from modlife.runs.config import LifeConfig
-from modlife.runs.sealed import unsealed
-from modlife.runs.store import METRICS, RunDirectory, whole_lines
+from modlife.runs.final import final_work
+from modlife.runs.outlook import Part, Spell, compiling_left, seconds_left
+from modlife.types import Curriculum, Task
 
-END = 2**16
-"""Bytes at the end of the metrics that are looked at: the last lines."""
-UNSAVED = 60.0
-"""Seconds, at most, that a life is taken to have gone on since it was last saved."""
-FIT = 5
-"""Stages from which on the length of later ones is taken from how it grew; before, it is taken to be the mean."""
-NEARLY = 0.95
-"""A stage that takes longer than was thought has at least the rest of this share to go."""
-PHASES = {"structure": "search", "curve": "online", "offline": "offline", "evaluation": "evaluation"}
+EVALUATION, FINAL = "evaluation", "final evaluation"
+RECENT = 256
+"""Parts of a life that are remembered."""
+OFTEN = 0.5
+"""Seconds after which it is foreseen anew while a phase goes on."""
+
+Clocks = Mapping[int, Mapping[str, float]]
+"""Seconds spent on each phase when so many stages had ended."""
 
 
 @dataclass(frozen=True)
-class Glimpse:
-    """How far a life is."""
+class Slot:
+    """A part of a life: a phase of learning some tasks, or an evaluation."""
 
-    stage: int = 0
-    """Stages that have ended."""
-    stages: int = 0
-    phase: str = ""
-    mean: float | None = None
-    """The newest mean return."""
-    share: float = 0.0
-    """Of the steps of the stage at hand, those that were taken."""
-    points: tuple[tuple[int, float], ...] = ()
-    """Stages that had ended after so many seconds."""
-    since: float = 0.0
-    """Seconds since the last of them."""
+    phase: str
+    stage: int
+    group: int
+    """Which of the tasks, or groups of tasks that are learnt together."""
+    is_first: bool = False
+    """Whether learning them begins with it."""
 
 
-def glimpse(path: Path, config: LifeConfig) -> Glimpse:
-    """What a run directory tells now; what cannot be read tells nothing."""
-    found = Glimpse(stages=len(config.stages.stages))
-    with contextlib.suppress(InputError, OSError):
-        found = replace(found, **saved(path))
-    with contextlib.suppress(OSError):
-        found = told(found, last_records(path / METRICS), config.steps)
-    return found
+class Forecast:
+    """Where a life stands, and what is known of how long its parts take."""
+
+    def __init__(self, config: LifeConfig, agent: Agent, curriculum: Curriculum, *, often: float = OFTEN):
+        self.config, self.agent, self.curriculum, self.often = config, agent, curriculum, often
+        self.slots, self.groups = slots_of(agent, curriculum), groups_of(agent, curriculum)
+        self.work, self.foreseen = [0.0] * len(self.slots), [0.0] * len(self.slots)
+        self.spells: list[Spell] = []
+        self.at, self.share, self.before = 0, 0.0, 0
+        self.spent, self.newest, self.when = 0.0, Left(), -math.inf
+
+    def begin(self, moment: Moment, clocks: Clocks, spent: float) -> None:
+        """Where this process begins: with what earlier ones took for each stage, and in all."""
+        facts, starts = moment.state.facts, [0, *itertools.accumulate(map(len, self.groups))]
+        self.at, self.before, self.spent = place_of(self.slots, starts, moment), facts.done, spent
+        for group in range(self.slots[self.at].group):
+            known = Facts(facts.met[: starts[group]], facts.structures[: starts[group + 1]])
+            self.settle(group, work_ahead(self.agent, known, self.groups[group : group + 1]))
+        self.look_ahead(moment.state)
+        self.look_to_the_end(moment.state)
+        self.spells = past_spells(self.slots, self.work, clocks)
+
+    def note(self, moment: Moment, seconds: float, compiling: float) -> Left:
+        """What is left after something was done, which took so long, and beside that so long to compile."""
+        where = (moment.phase, moment.told_of)
+        ahead = [n for n in range(self.at, len(self.slots)) if (self.slots[n].phase, self.slots[n].stage) == where]
+        if not ahead:
+            return Left()  # an agent that has other phases in some tasks
+        while self.at < ahead[0]:
+            self.go_on()
+        share = moment.done / moment.length if moment.length else 1.0
+        if self.before and moment.length:
+            self.share, self.before = min(share, self.before / moment.length), 0
+        self.add(seconds, compiling, share - self.share)
+        self.share, self.spent = share, self.spent + seconds
+        if moment.done == moment.length:
+            self.go_on()
+            self.look_ahead(moment.state)
+            if moment.ended:
+                self.look_to_the_end(moment.state)
+        return self.left(anew=moment.done == moment.length)
+
+    def left(self, *, anew: bool) -> Left:
+        """What is left now; foreseen anew, or as it was a moment ago."""
+        now = time.perf_counter()
+        if anew or now - self.when >= self.often:
+            parts, self.when = self.parts(), now
+            seconds = seconds_left(self.spells, parts)
+            seconds = None if seconds is None else seconds + compiling_left(self.spells, parts)
+            share = None if seconds is None else self.spent / max(self.spent + seconds, 1e-9)
+            self.newest = Left(share if share is None else max(share, self.newest.share or 0.0), seconds)
+        since = now - self.when
+        return replace(self.newest, seconds=None if self.newest.seconds is None else self.newest.seconds - since)
+
+    def parts(self) -> list[Part]:
+        """What is still to do."""
+        here = self.slots[self.at]
+        rest = range(self.at, len(self.slots))
+        settled = [self.slots[n].group == here.group and not here.is_first for n in rest]
+        shares = [1 - self.share, *[1.0] * (len(rest) - 1)]
+        found = zip(rest, settled, shares, strict=True)
+        return [Part(self.slots[n].phase, self.work[n], known, share) for n, known, share in found]
+
+    def add(self, seconds: float, compiling: float, share: float) -> None:
+        """Some of the part in hand was done."""
+        slot, last = self.slots[self.at], self.spells[-1] if self.spells else None
+        if last is None or (last.phase, last.number) != (slot.phase, slot.group):
+            last = Spell(slot.phase, slot.group, 0.0, 0.0, 0.0, 0.0)
+            self.spells = [*self.spells[-RECENT:], last]
+        took = {"seconds": last.seconds + seconds, "compiling": last.compiling + compiling}
+        work = {"work": self.work[self.at], "foreseen": self.foreseen[self.at]}
+        self.spells[-1] = replace(last, share=last.share + max(0.0, share), **took, **work)
+
+    def go_on(self) -> None:
+        """To the next part; the last one ends with the life."""
+        if self.at + 1 < len(self.slots):
+            self.at, self.share, self.before = self.at + 1, 0.0, 0
+
+    def look_ahead(self, state: AgentState) -> None:
+        """The work of the tasks in hand and of later ones, by what is known now."""
+        group = self.slots[self.at].group
+        if len(state.met) == sum(map(len, self.groups[:group])):
+            self.settle(group, work_ahead(self.agent, state.facts, self.groups[group:]))
+
+    def look_to_the_end(self, state: AgentState) -> None:
+        """The work of evaluations."""
+        judge = Judge(self.agent.env, self.agent.network, self.agent.acting, self.config.episodes)
+        every = self.curriculum.tasks
+        for number, slot in enumerate(self.slots):
+            if slot.phase == EVALUATION:
+                met = every[: sum(map(len, self.curriculum.stages[: slot.stage + 1]))]
+                played = judge.played(len(panel_of(met, self.config.panel)))
+                self.work[number] = self.foreseen[number] = float(played * self.agent.env.horizon)
+        self.work[-1] = self.foreseen[-1] = sum(final_work(self.agent, state, every, episodes=self.config.episodes))
+
+    def settle(self, first: int, told: Sequence[Work]) -> None:
+        """Notes the work of groups from a first one on; what was foreseen of one that has begun stays as it was."""
+        begun = self.slots[self.at].group if not self.slots[self.at].is_first else None
+        for number, slot in enumerate(self.slots):
+            if slot.phase in (EVALUATION, FINAL) or not first <= slot.group < first + len(told):
+                continue
+            usual = float(self.config.steps * len(self.groups[slot.group]))
+            self.work[number] = float(told[slot.group - first].get(slot.phase, usual))
+            if slot.group != begun or not self.foreseen[number]:
+                self.foreseen[number] = self.work[number]
 
 
-def saved(path: Path) -> dict[str, Any]:
-    """What checkpoints tell: when stages ended, and how long ago that is."""
-    checkpoints = RunDirectory(path).checkpoints
-    every = [(number, timed(checkpoints.path(number) / INDEX)) for number in checkpoints.numbers()]
-    known = [(number, *one) for number, one in every if one is not None]
-    points = tuple((stage, seconds) for _, stage, ended, seconds in known if ended)
-    if not known:
-        return {}
-    newest, _, _, seconds = known[-1]
-    ago = time.time() - checkpoints.path(newest).stat().st_mtime
-    begun = points[-1][1] if points else 0.0
-    since = seconds - begun + min(max(ago, 0.0), UNSAVED)
-    return {"stage": points[-1][0] if points else 0, "points": points, "since": since}
+def groups_of(agent: Agent, curriculum: Curriculum) -> list[Sequence[Task]]:
+    """The tasks that an agent learns at once: those of a stage, or single ones."""
+    return [group for stage in curriculum.stages for group in ([stage] if agent.together else [[one] for one in stage])]
 
 
-@lru_cache(maxsize=10_000)
-def timed(path: Path) -> tuple[int, bool, float] | None:
-    """What a checkpoint, which never changes, tells: its stage, whether one had just ended, and seconds so far."""
-    try:
-        facts = from_json(Index, unsealed(path)).description
-    except InputError:
-        return None
-    return facts.stage, facts.ended, sum(facts.wall_seconds.values())
+def slots_of(agent: Agent, curriculum: Curriculum) -> list[Slot]:
+    """The parts of a life, one after the other."""
+    names = [phase.name for phase in agent.phases(groups_of(agent, curriculum)[0], key=jax.random.key(0))]
+    slots, group = [], 0
+    for stage, tasks in enumerate(curriculum.stages):
+        for _ in [tasks] if agent.together else tasks:
+            slots += [Slot(name, stage, group, is_first=name == names[0]) for name in names]
+            group += 1
+        slots.append(Slot(EVALUATION, stage, group - 1))
+    return [*slots, Slot(FINAL, len(curriculum.stages) - 1, group - 1)]
 
 
-def last_records(path: Path) -> list[dict[str, Any]]:
-    """The last lines of the metrics that are whole, and tables."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        size = os.fstat(handle).st_size
-        lines = whole_lines(os.pread(handle, END, max(size - END, 0)))[1 if size > END else 0 :]
-    finally:
-        os.close(handle)
+def place_of(slots: Sequence[Slot], starts: Sequence[int], moment: Moment) -> int:
+    """Where a moment stands: in a phase, before one, before an evaluation, or before the last one."""
+    met, phase = len(moment.state.met), moment.state.facts.phase
+    for number, slot in enumerate(slots):
+        if slot.phase == EVALUATION:
+            if slot.stage == moment.stage and starts[slot.group + 1] == met:
+                return number
+        elif slot.stage == moment.stage and starts[slot.group] == met and phase in ("", slot.phase):
+            return number
+    return len(slots) - 1
+
+
+def past_spells(slots: Sequence[Slot], work: Sequence[float], clocks: Clocks) -> list[Spell]:
+    """What earlier processes took, by the clocks at the ends of stages."""
     found = []
-    for line in lines:
-        with contextlib.suppress(ValueError, RecursionError):
-            found.append(json.loads(line))
-    return [one for one in found if isinstance(one, dict)]
-
-
-def told(found: Glimpse, records: Iterable[Mapping[str, Any]], steps: int) -> Glimpse:
-    """A glimpse with what the last lines of metrics tell."""
-    for record in records:
-        phase = PHASES.get(str(record.get("kind")), found.phase)
-        taken, means = record.get("steps"), record.get("return")
-        if phase == "online" and isinstance(taken, int):
-            found = replace(found, share=min(taken / steps, 1.0) if record.get("stage") == found.stage else 0.0)
-        if isinstance(means, list):
-            numbers = [one for one in means if isinstance(one, int | float)]
-            found = replace(found, mean=sum(numbers) / len(numbers) if numbers else found.mean)
-        found = replace(found, phase=phase)
+    for (before, then), (stage, now) in itertools.pairwise([(0, {}), *sorted(clocks.items())]):
+        for phase in now:
+            here = [n for n, slot in enumerate(slots) if slot.phase == phase and before <= slot.stage < stage]
+            seconds = now[phase] - then.get(phase, 0.0)
+            if here and 0 < seconds < math.inf:
+                mean = sum(work[n] for n in here) / len(here)
+                found.append(Spell(phase, slots[here[-1]].group, seconds / len(here), mean, mean))
     return found
-
-
-def seconds_left(one: Glimpse) -> float | None:
-    """How long a life still takes, by how long its stages took: they may get longer, as there is more to rehearse."""
-    rest = one.stages - one.stage
-    if not one.points:
-        whole = one.since / one.share if one.share > 0.05 else None  # its first stage has not ended
-        return None if whole is None else whole * rest - min(one.since, NEARLY * whole)
-    lengths = lengths_of(one.points)
-    future = [later(lengths, number) for number in range(one.stage + 1, one.stages + 1)]
-    return sum(future) - min(one.since, NEARLY * future[0]) if future else 0.0
-
-
-def lengths_of(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Stages, each with its seconds; where only every second end is known, both have the half."""
-    found, before = [], (0, 0.0)
-    for stage, seconds in points:
-        each = (seconds - before[1]) / max(stage - before[0], 1)
-        found += [(number, each) for number in range(before[0] + 1, stage + 1)]
-        before = (stage, seconds)
-    return found
-
-
-def later(lengths: Sequence[tuple[int, float]], number: int) -> float:
-    """Seconds that a later stage takes; the first had programs to compile, and is no measure if there are others."""
-    usual = lengths[1:] or lengths
-    mean = sum(seconds for _, seconds in usual) / len(usual)
-    if len(usual) < FIT:
-        return mean
-    middle = sum(stage for stage, _ in usual) / len(usual)
-    spread = sum((stage - middle) ** 2 for stage, _ in usual)
-    slope = sum((stage - middle) * (seconds - mean) for stage, seconds in usual) / spread
-    return mean + max(slope, 0.0) * (number - middle)
-
-
-def whole_seconds(one: Glimpse) -> float | None:
-    """How long a life takes from its beginning to its end."""
-    left = seconds_left(one)
-    return None if left is None else (one.points[-1][1] if one.points else 0.0) + one.since + left
-
-
-def all_left(running: Sequence[float], waiting: Sequence[float], at_once: int) -> float:
-    """How long lives take that go on so many at once: each that waits begins where there is room first."""
-    ends = sorted(running)[: max(at_once, len(running))] + [0.0] * (at_once - len(running))
-    heapq.heapify(ends)
-    for seconds in waiting:
-        heapq.heappush(ends, heapq.heappop(ends) + seconds)
-    return max(ends, default=0.0)
-
-
-def kind_of(config: LifeConfig) -> LifeConfig:
-    """What lives have in common that differ by their seeds only."""
-    return replace(config, seed=0)
-
-
-def expected(config: LifeConfig, known: Mapping[LifeConfig, Sequence[float]]) -> float | None:
-    """How long a life of a config takes: as others of its kind, or else as all, by the number of their steps."""
-    if kin := known.get(kind_of(config)):
-        return sum(kin) / len(kin)
-    rates = [seconds / work_of(other) for other, all_seconds in known.items() for seconds in all_seconds]
-    return work_of(config) * sum(rates) / len(rates) if rates else None
-
-
-def work_of(config: LifeConfig) -> int:
-    """Environment steps of a life."""
-    return len(config.stages.tasks) * config.steps

@@ -3,37 +3,29 @@
 import contextlib
 import time
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import jax
 
-from modlife.domains.env import is_slow
 from modlife.errors import Diverged, InputError
 from modlife.learners.replay import Packing
 from modlife.lifelong.agent import Agent, AgentState
-from modlife.lifelong.evaluation import Judge
-from modlife.lifelong.loop import Moment, evaluate_agent, live
-from modlife.lifelong.reports import evaluation_record
+from modlife.lifelong.loop import Moment, live
 from modlife.memory import check_memory
 from modlife.metrics import stages_of, summarise
 from modlife.pauses import pause, stopped_by
 from modlife.runs.checkpoints import IN_MEMORY, Description
 from modlife.runs.clock import Clock, rounded
 from modlife.runs.config import LifeConfig, build
+from modlife.runs.final import final_evaluations
+from modlife.runs.forecast import FINAL, Forecast
 from modlife.runs.interrupts import Interrupts, Stopped
 from modlife.runs.numbers import check_numbers
 from modlife.runs.restore import newest, tree_of
 from modlife.runs.store import RunWriter
-
-FINAL = 10
-"""The evaluation at the end has this many times the episodes of those on the way."""
-MOST_WRONG = 64
-"""Tasks, at most, that are tried with wrong modules."""
-SLOW_FINAL, SLOW_MOST = 3, 16
-"""Where steps are slow: as many times the episodes, and at most so many unseen tasks; a quarter with wrong modules."""
 
 
 class Watch(Protocol):
@@ -73,6 +65,7 @@ class Life:
         self.curriculum, self.agent = self.config.stages, build(self.config, devices=self.devices)
         self.key_life, self.key_final = jax.random.split(jax.random.key(self.config.seed))
         self.clock, self.saved, self.fell_back = Clock(), time.perf_counter(), False
+        self.forecast = Forecast(self.config, self.agent, self.curriculum)
 
     def resume(self) -> Moment | None:
         """Where the life stands; None if it was killed before anything was saved."""
@@ -106,12 +99,12 @@ class Life:
         if start is None or self.fell_back:  # what newer checkpoints know of the metrics is not there any more
             self.save(now)
         self.announce()
+        self.forecast.begin(now, self.writer.checkpoints.clocks(), sum(self.clock.wall.values()))
         try:
             yield now
             while (after := self.next_of(life, interrupts)) is not None:
                 check_numbers(after, self.config)
-                now = after
-                self.clock.tick(now.phase)
+                now = replace(after, left=self.forecast.note(after, *self.clock.tick(after.phase)))
                 for report in now.reports:
                     self.writer.append({**report.record(), "stage": now.told_of})
                 self.watch.moment(now)
@@ -169,7 +162,11 @@ class Life:
     def finish(self, state: AgentState) -> dict[str, Any]:
         """Evaluates at the end and writes the summary."""
         tasks, steps = len(self.curriculum.tasks), self.config.steps
-        final = final_evaluations(self.agent, state, episodes=self.config.episodes, key=self.key_final)
+
+        def tell(done: float, work: float) -> None:
+            self.tell_final(state, int(done), int(work))
+
+        final = final_evaluations(self.agent, state, episodes=self.config.episodes, key=self.key_final, tell=tell)
         pause()
         self.clock.tick("evaluation")
         seconds = sum(self.clock.wall.values())
@@ -188,6 +185,12 @@ class Life:
             **final,
         }
         return self.writer.finish(summary)
+
+    def tell_final(self, state: AgentState, done: int, length: int) -> None:
+        """Tells how far the evaluation at the end has come."""
+        stages = len(self.curriculum.stages)
+        moment = Moment(stages, state, (), stages - 1, FINAL, done, length)
+        self.watch.moment(replace(moment, left=self.forecast.note(moment, *self.clock.tick("evaluation"))))
 
 
 def run_life(
@@ -276,42 +279,3 @@ def grow_life(out: Path, tasks: int) -> LifeConfig:
                 f"The life in '{out}' is planned for {len(config.chosen)} tasks; it cannot end with {tasks}."
             )
         return writer.grow(tasks)
-
-
-def final_evaluations(agent: Agent, state: AgentState, *, episodes: int, key: jax.Array) -> dict[str, Any]:
-    """Tasks learnt; unseen combinations and deliberately wrong modules where the agent has policies for them."""
-    key_seen, key_unseen, key_wrong = jax.random.split(key, 3)
-    more, most = (SLOW_FINAL, SLOW_MOST) if is_slow(agent.env) else (FINAL, None)
-
-    def evaluated(tasks: Any, key: jax.Array) -> dict[str, Any]:
-        return evaluation_record(evaluate_agent(agent, state, tasks, episodes=more * episodes, key=key))
-
-    results: dict[str, Any] = {"seen": evaluated(state.met, key_seen)}
-    unseen = [task for task in agent.env.graph.tasks if task not in state.met and has_policy(agent, state, task)]
-    if unseen:
-        results["unseen"] = evaluated(some_of(unseen, most or len(unseen)), key_unseen)
-    wrong = wrong_modules(agent, state, episodes=episodes, key=key_wrong)
-    return {**results, "wrong_module": wrong} if wrong else results
-
-
-def some_of(tasks: Sequence[Any], most: int) -> Sequence[Any]:
-    """At most so many tasks, from all over."""
-    return tasks[:: -(-len(tasks) // most) or 1]
-
-
-def has_policy(agent: Agent, state: AgentState, task: Any) -> bool:
-    """Whether an agent has a policy for a task."""
-    return agent.policy(state, task) is not None
-
-
-def wrong_modules(agent: Agent, state: AgentState, *, episodes: int, key: jax.Array) -> dict[str, float]:
-    """For each factor, the mean return when its module is replaced by each wrong one, over (some) tasks learnt."""
-    judge, means = Judge(agent.env, agent.network, agent.acting, episodes), {}
-    some = some_of(state.met, SLOW_MOST // 4 if is_slow(agent.env) else MOST_WRONG)
-    for number, factor in enumerate(agent.env.graph.factors):
-        pairs = [(task, policy) for task in some for policy in agent.wrong_policies(state, task, number)]
-        if pairs:
-            tasks, policies = zip(*pairs, strict=True)
-            result = judge.evaluate(tasks, policies, key=jax.random.fold_in(key, number))
-            means[factor.name] = round(float(result.returns.mean()), 4)
-    return means

@@ -1,0 +1,44 @@
+"""`modlife config`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from modlife.cli.choices import Life, usual_life
+
+
+@dataclass(frozen=True)
+class Options:
+    """Print the options of a life as a file: of one that was lived, or that options would give.
+
+    `modlife config runs/a > life.toml`, then `modlife train --config life.toml --seed 1 --out runs/b`.
+    """
+
+    life: Life
+    run: tyro.conf.Positional[Path | None] = None
+    """The run directory of the life; without one, options of `modlife train` say what to print."""
+    domain: str = "grid2d"
+    """Which domain; it decides on the options `--world`."""
+    search: str | None = None
+    """How to find structures, by name."""
+    offline: str | None = None
+    """How to learn offline, by name."""
+
+
+def usual(arguments: Sequence[str]) -> Options:
+    """The options of the agent and domain that the arguments name."""
+    return Options(usual_life(arguments))
+
+
+def run(options: Options) -> None:
+    """Prints."""
+    from modlife.runs.config_files import to_toml
+    from modlife.runs.store import RunDirectory
+
+    if options.run is None:
+        print(to_toml(options.life), end="")
+        return
+    found = RunDirectory.open(options.run)
+    print(to_toml(found.config(), threads=found.threads()), end="")
