@@ -218,7 +218,7 @@ def figure_3_over_time() -> str:
 
 def trained(life: FinishedLife, step: int) -> float:
     """The mean training return at a step of each task; NaN beyond its steps."""
-    return float(np.interp(step, life.curves.steps, life.mean_curve)) if step <= life.steps_per_task else float("nan")
+    return float(np.interp(step, life.curves.steps, life.mean_curve())) if step <= life.steps_per_task else float("nan")
 
 
 def figure_3_cost() -> str:

@@ -46,9 +46,6 @@ SUMMARY: Fields = {
 AVERAGES: Fields = {"return": list[float], "mean_return": float}
 SOMETIMES: Fields = {
     "domain": str,
-    "wall_seconds": dict[str, float],
-    "cpu_seconds": dict[str, float],
-    "peak_megabytes": float,
     "steps_per_second": float,
     "unseen": EVALUATION,
     "wrong_module": dict[str, float],
