@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from modlife.analysis.figures.figure_3 import draw_phases, values_after
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, Row, colour, label, read_lives, save
@@ -20,7 +22,9 @@ def draw(paths: Sequence[Path], out: Path) -> None:
     from matplotlib.figure import Figure
 
     lives = sorted(read_lives(paths), key=modules)
-    groups = grouped(lives, lambda life: f"{label(life.agent)}, {modules(life)} modules")
+    groups = grouped(
+        lives, lambda life: f"{label(life.agent)}, {modules(life)} module{'s' if modules(life) > 1 else ''}"
+    )
     figure = Figure(figsize=(15, 4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     rows = draw_curves(left, groups) + draw_phases(middle, groups) + draw_numbers(right, groups)
@@ -45,7 +49,7 @@ def draw_numbers(axes: Any, groups: Sequence[Group]) -> list[Row]:
         for when, line in SHOWN.items():
             numbers = [modules(group.lives[0]) for group in mine]
             found = [mean_and_error(values_after(group.lives, when)) for group in mine]
-            means, errors = [mean for mean, _ in found], [0.0 if error != error else error for _, error in found]
+            means, errors = np.array(found).T
             look = {"color": colour(agent), "linestyle": line, "marker": mine[0].marker, "ms": 4, "capsize": 3}
             axes.errorbar(numbers, means, errors, label=f"{label(agent)}, {when}", **look)
             rows += [
