@@ -126,6 +126,7 @@ def test_another_life_of_the_same_name_is_refused(tmp_path: Path):
 
 
 def test_what_is_not_installed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert command("sync", "--to", "wandb").err == "modlife: Name one run directory at least.\n"
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     end = command("sync", str(RESULTS / "stl-four-0"), "--to", "wandb", "--out", str(tmp_path / "out"))
     assert (end.code, end.err) == (2, "modlife: This takes wandb: pip install 'modlife[wandb]'.\n")

@@ -40,6 +40,8 @@ def usual(arguments: Sequence[str]) -> Options:
 def run(options: Options) -> None:
     """Copies."""
     check_seconds("every", options.every)
+    if not options.runs:
+        raise InputError("Name one run directory at least.")
     names = [path.resolve().name for path in options.runs]
     for name in names:
         if names.count(name) > 1:
