@@ -287,6 +287,18 @@ def check_free(path: Path, now: float) -> int:
     return status.st_mtime_ns
 
 
+def is_held(folder: Path) -> bool:
+    """Whether somebody writes a run directory, for those who only look: nothing is locked or changed."""
+    try:
+        for path in leases_in(folder):
+            check_free(path, time.time())
+    except Busy:
+        return True
+    except (InputError, StoreError, OSError):
+        return False  # the next who wants to write is told
+    return False
+
+
 def is_alive(holder: Holder, folder: Path) -> bool:
     """Whether a holder of this place still writes there; what it has elsewhere was copied here."""
     if holder.process == os.getpid():

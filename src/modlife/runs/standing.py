@@ -1,13 +1,12 @@
 """Where a life stands, from its files alone: nothing is locked, loaded or changed. No JAX here."""
 
 import contextlib
-import fcntl
-import os
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from modlife.errors import InputError
 from modlife.runs.checkpoints import Description
+from modlife.runs.lease import is_held
 from modlife.runs.store import RunDirectory
 
 
@@ -36,7 +35,7 @@ def standing(run: RunDirectory) -> Standing:
     if summary is not None and summary["tasks"] == planned:
         times = {name: summary.get(name, {}) for name in ("wall_seconds", "cpu_seconds")}
         return Standing("ended", planned, planned, **times, peak_megabytes=summary.get("peak_megabytes"))
-    state = "running" if is_being_written(run) else "interrupted"
+    state = "running" if is_held(run.path) else "interrupted"
     known = newest_description(run)
     if known is None:
         return Standing(state, 0, planned)
@@ -50,23 +49,3 @@ def newest_description(run: RunDirectory) -> Description | None:
         with contextlib.suppress(InputError):  # damaged, or removed by its writer right now
             return run.checkpoints.verify(run.checkpoints.path(number))[0].description
     return None
-
-
-def is_being_written(run: RunDirectory) -> bool:
-    """Whether a process of this machine has the run directory's lock."""
-    with contextlib.suppress(OSError), opened(run.path / "lock") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
-
-
-@contextlib.contextmanager
-def opened(path: Any) -> Any:
-    """A handle for reading; a lock that it takes is free when it is closed."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        yield handle
-    finally:
-        os.close(handle)
