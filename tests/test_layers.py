@@ -12,7 +12,7 @@ from modlife.cli.main import COMMANDS
 
 SOURCE = Path(modlife.__file__).parent
 LAYERS = ["errors", "types", "checks", "registry", "pauses", "memory", "runtime", "timing", "metrics"]
-LAYERS += ["domains", "policies", "learners", "lifelong", "runs", "analysis", "benchmarks", "tables", "cli"]
+LAYERS += ["domains", "policies", "learners", "lifelong", "runs", "analysis", "exports", "benchmarks", "tables", "cli"]
 LIGHT = ("main", *COMMANDS)
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem in LAYERS)
 

@@ -58,7 +58,8 @@ def final_work(agent: Agent, state: AgentState, met: Sequence[Task], *, episodes
     """The work with the tasks met in the end, with unseen ones, and with wrong modules: of evaluations on the way."""
     slow, tasks = is_slow(agent.env), agent.env.graph.tasks
     judge = Judge(agent.env, agent.network, agent.acting, (SLOW_FINAL if slow else FINAL) * episodes)
-    unseen, known = [task for task in tasks if task not in set(met)], 0.0
+    seen, known = set(met), 0.0
+    unseen = [task for task in tasks if task not in seen]
     asked = some_of(unseen, ASKED) if unseen else ()
     if asked and all(has_policy(agent, state, task) for task in asked):
         known = min(len(unseen), SLOW_MOST) if slow else len(unseen)

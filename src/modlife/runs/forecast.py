@@ -58,6 +58,7 @@ class Forecast:
             known = Facts(facts.met[: starts[group]], facts.structures[: starts[group + 1]])
             self.settle(group, work_ahead(self.agent, known, self.groups[group : group + 1]))
         self.look_ahead(moment.state)
+        self.look_at_evaluations()
         self.look_to_the_end(moment.state)
         self.spells = past_spells(self.slots, self.work, clocks)
 
@@ -123,15 +124,18 @@ class Forecast:
         if len(state.met) == sum(map(len, self.groups[:group])):
             self.settle(group, work_ahead(self.agent, state.facts, self.groups[group:]))
 
-    def look_to_the_end(self, state: AgentState) -> None:
-        """The work of evaluations."""
+    def look_at_evaluations(self) -> None:
+        """The work of evaluations after the stages: it is known from the beginning."""
         judge = Judge(self.agent.env, self.agent.network, self.agent.acting, self.config.episodes)
-        every = self.curriculum.tasks
+        every, met = self.curriculum.tasks, [*itertools.accumulate(map(len, self.curriculum.stages))]
         for number, slot in enumerate(self.slots):
             if slot.phase == EVALUATION:
-                met = every[: sum(map(len, self.curriculum.stages[: slot.stage + 1]))]
-                played = judge.played(len(panel_of(met, self.config.panel)))
+                played = judge.played(len(panel_of(every[: met[slot.stage]], self.config.panel)))
                 self.work[number] = self.foreseen[number] = float(played * self.agent.env.horizon)
+
+    def look_to_the_end(self, state: AgentState) -> None:
+        """The work of the last evaluation."""
+        every = self.curriculum.tasks
         self.work[-1] = self.foreseen[-1] = sum(final_work(self.agent, state, every, episodes=self.config.episodes))
 
     def settle(self, first: int, told: Sequence[Work]) -> None:
