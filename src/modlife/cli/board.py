@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -29,6 +29,8 @@ class Board:
 
     at_once: int
     seen: dict[Planned, Glimpse] = field(default_factory=dict)
+    known: dict[LifeConfig, list[float]] = field(default_factory=dict)
+    """How long lives take of which that can be told, by their kind."""
 
     def look(self, standings: Sequence[Standing]) -> None:
         """Reads how far those are that run, or have run; those that have ended do not change."""
@@ -36,6 +38,7 @@ class Board:
             before = self.seen.get(one.life)
             if one.life.is_there and (before is None or one.state == "running" or before.stage < before.stages):
                 self.seen[one.life] = glimpse(one.life.out, one.life.config)
+        self.known = times_of(self.seen)
 
     def left_of(self, one: Standing) -> float | None:
         """Seconds that a life still takes: as it went so far, or else as with others like it."""
@@ -45,16 +48,8 @@ class Board:
         left = seconds_left(found)
         if left is not None:
             return left
-        whole = expected(one.life.config, self.known())
+        whole = expected(one.life.config, self.known)
         return None if whole is None else max(whole - found.since, 0.0)
-
-    def known(self) -> dict[LifeConfig, list[float]]:
-        """How long lives take of which that can be told, by their kind."""
-        found = defaultdict(list)
-        for life, one in self.seen.items():
-            if (seconds := whole_seconds(one)) is not None:
-                found[kind_of(life.config)].append(seconds)
-        return found
 
     def left(self, standings: Sequence[Standing]) -> float | None:
         """Seconds until all have ended; None while that cannot be told."""
@@ -94,6 +89,15 @@ class Board:
         hidden = len(standings) - len(chosen)
         more = f" ({hidden} more, not shown)" if hidden else ""
         return Group(table, Text(f" {self.summary(standings)}{more}"))
+
+
+def times_of(seen: Mapping[Planned, Glimpse]) -> dict[LifeConfig, list[float]]:
+    """How long lives take of which that can be told, by their kind."""
+    found = defaultdict(list)
+    for life, one in seen.items():
+        if (seconds := whole_seconds(one)) is not None:
+            found[kind_of(life.config)].append(seconds)
+    return found
 
 
 def some(standings: Sequence[Standing], most: int) -> list[Standing]:

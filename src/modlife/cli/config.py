@@ -7,6 +7,7 @@ from pathlib import Path
 import tyro
 
 from modlife.cli.choices import Life, usual_life
+from modlife.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,14 @@ class Options:
     """How to find structures, by name."""
     offline: str | None = None
     """How to learn offline, by name."""
+    beside: tyro.conf.Suppress[tyro.conf.Fixed[tuple[str, ...]]] = ()
+    """Options that were given."""
 
 
 def usual(arguments: Sequence[str]) -> Options:
     """The options of the agent and domain that the arguments name."""
-    return Options(usual_life(arguments))
+    beside = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    return Options(usual_life(arguments), beside=tuple(beside))
 
 
 def run(options: Options) -> None:
@@ -40,5 +44,7 @@ def run(options: Options) -> None:
     if options.run is None:
         print(to_toml(options.life), end="")
         return
+    if options.beside:
+        raise InputError(f"{options.beside[0]} beside '{options.run}': the life there has options of its own.")
     found = RunDirectory.open(options.run)
     print(to_toml(found.config(), threads=found.threads()), end="")

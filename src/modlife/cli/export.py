@@ -8,7 +8,7 @@ import tyro
 
 from modlife.cli.choices import REQUIRED
 from modlife.cli.words import check_file, tell, whole_file
-from modlife.errors import InputError
+from modlife.errors import InputError, plain
 from modlife.exports.packages import need
 
 
@@ -47,12 +47,12 @@ def run(options: Options) -> None:
 
         with whole_file(options.onnx) as aside:
             sentence = export_onnx(found, next(iter(options.task), None), aside)
-        print(f"{found.task(next(iter(options.task), None))}: {options.onnx}, {sentence}")
+        print(plain(f"{found.task(next(iter(options.task), None))}: {options.onnx}, {sentence}"))
     if options.minari is not None:
         from modlife.exports.minari_sets import export_minari
 
         for sentence in export_minari(found, options.task, options.minari):
-            print(sentence, flush=True)
+            print(plain(sentence), flush=True)
 
 
 def check(options: Options) -> None:

@@ -185,4 +185,4 @@ class Bar:
 
     def say(self, sentence: str) -> None:
         """Prints it above the bar."""
-        self.bars.console.print(sentence, markup=False)
+        self.bars.console.print(plain(sentence), markup=False)

@@ -125,6 +125,8 @@ def checked(rows: Iterable[tuple[str, list[str]]], out: Path) -> list["Planned"]
             raise InputError(f"{where} has {min(given)}, which a sweep settles itself: leave it out.")
         arguments = [*options, "--out", str(out / name)]
         read = read_options(train.Options, train.usual(arguments), prog=where.lower(), arguments=arguments)
+        if read.threads not in (None, 1):
+            raise InputError(f"{where} asks for {read.threads} threads; lives of a sweep have one each.")
         found.append(Planned(read.life, out / name))
     return found
 

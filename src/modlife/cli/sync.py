@@ -8,7 +8,7 @@ from typing import Literal
 
 import tyro
 
-from modlife.checks import check_seconds
+from modlife.checks import check_between
 from modlife.cli.choices import REQUIRED
 from modlife.errors import InputError, plain
 
@@ -39,7 +39,7 @@ def usual(arguments: Sequence[str]) -> Options:
 
 def run(options: Options) -> None:
     """Copies."""
-    check_seconds("every", options.every)
+    check_between(options, 1.0, 86_400.0, "every")
     if not options.runs:
         raise InputError("Name one run directory at least.")
     names = [path.resolve().name for path in options.runs]

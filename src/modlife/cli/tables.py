@@ -81,7 +81,8 @@ def evaluation_table(record: dict[str, Any], *, searched: Collection[str] = ()) 
         lines[0] += f"{gap}structure  expected"
         for number, (found, expected) in enumerate(zip(record["structure"], record["expected"], strict=True), start=1):
             lines[number] += f"{gap}{path_of(found):<9}  {path_of(expected) if expected else 'none'}"
-    lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}  (+-: standard error of the mean over episodes)")
+    lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}")
+    lines.append("+-: standard error of the mean over episodes")
     if "structure" in record:
         lines += as_expected(record, searched)
     return "\n".join(lines)

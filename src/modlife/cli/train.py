@@ -1,5 +1,6 @@
 """`modlife train`."""
 
+import os
 import signal
 import sys
 import time
@@ -87,11 +88,15 @@ def run(options: Options) -> None:
     config, threads = options.life, options.threads
     check_seconds("save_every", options.save_every)
     check_seconds("wait", options.wait)
+    if options.parent not in (None, os.getppid()):
+        raise InputError(f"--parent is {options.parent}, but the process that started this one is {os.getppid()}.")
     options = replace(options, resume=options.resume or (options.resume_or_begin and is_begun(options.out)))
     if threads is not None:
         check_count("threads", threads, MOST_THREADS)
     if options.resume:
         config, threads = resumed(options)
+        if options.resume_or_begin and config != options.life:
+            raise contradiction(options.out, "number of tasks", len(config.chosen), len(options.life.chosen))
     threads = threads or 1
     from modlife.runtime import start_jax
 

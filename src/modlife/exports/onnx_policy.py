@@ -160,7 +160,7 @@ def said_by(model: onnx.ModelProto, inputs: Arrays) -> dict[str, np.ndarray]:
 
 def about(run: Run, task: Task) -> dict[str, str]:
     """What is written into the model: where it comes from, and what its numbers mean."""
-    graph, known = run.agent.env.graph, run.agent.about(run.state, [task])
+    graph, known = run.agent.env.graph, run.agent.about(run.knowing([task]), [task])
     actions = list(graph.actions.names) if isinstance(graph.actions, Discrete) else graph.actions.size
     factors = {factor.name: component for factor, component in zip(graph.factors, task.components, strict=True)}
     spec = spec_of(run.domain, run.config.world, task)

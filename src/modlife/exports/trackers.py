@@ -107,7 +107,8 @@ def to_mlflow(out: Path, segment: Segment) -> None:
     experiment = found.experiment_id if found else client.create_experiment(PROJECT)
     runs = client.search_runs([experiment], f"tags.modlife = '{key}'")
     run = runs[0] if runs else client.create_run(experiment, when, {"modlife": key}, life.name)
-    params = [entities.Param(allowed(name), str(value)[:500]) for name, value in life.config.items()]
+    config = {} if segment.number else life.config  # a life may grow later; MLflow lets nothing change
+    params = [entities.Param(allowed(name), str(value)[:500]) for name, value in config.items()]
     points = [point for line in segment.lines for point in line]
     metrics = [entities.Metric(allowed(point.name), point.value, when, point.place) for point in points]
     for rows, size, what in ((params, 100, "params"), (metrics, 1000, "metrics")):

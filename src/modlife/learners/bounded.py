@@ -275,8 +275,8 @@ class Bounded(BCQ):
 
     def in_order(self, replay: AnyReplay) -> bool:
         """Whether nothing was left out of it."""
-        rows = self.config.old_rows
-        return rows is None or replay.times > max(1, rows // self.layout.envs)
+        rows, times = self.config.old_rows, self.layout.times
+        return rows is None or replay.times > (kept := max(1, rows // self.layout.envs)) or kept >= times
 
     def said(self, replay: Replay, policy: Chain) -> Float16[np.ndarray, "time E n"]:
         """What a policy says of every transition."""

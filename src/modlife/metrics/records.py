@@ -55,7 +55,8 @@ def by_phase(records: Sequence[Record], what: str = "return") -> dict[str, Any]:
 
 def mean_of(evaluation: Record, what: str) -> float:
     """The mean over tasks of an evaluation's returns, as it tells it, or of its successes or lengths."""
-    return evaluation.get(f"mean_{what}", float(np.mean(evaluation[what])))
+    told = evaluation.get(f"mean_{what}")
+    return float(np.mean(evaluation[what])) if told is None else told
 
 
 def evaluations(records: Iterable[Record], when: str) -> list[Record]:

@@ -64,7 +64,7 @@ def compiled() -> deque[tuple[float, float]]:
 def seconds_within(spans: deque[tuple[float, float]], start: float) -> float:
     """Seconds since a time that are in any of some spans, which may lie within one another; in the order of ends."""
     total, until = 0.0, float("inf")
-    for first, last in reversed(spans):
+    for first, last in reversed(tuple(spans)):  # other threads may compile
         if last <= start:
             break
         first, last = max(first, start), min(last, until)

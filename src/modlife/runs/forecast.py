@@ -65,10 +65,11 @@ class Forecast:
     def note(self, moment: Moment, seconds: float, compiling: float) -> Left:
         """What is left after something was done, which took so long, and beside that so long to compile."""
         where = (moment.phase, moment.told_of)
-        ahead = [n for n in range(self.at, len(self.slots)) if (self.slots[n].phase, self.slots[n].stage) == where]
-        if not ahead:
+        ahead = range(self.at, len(self.slots))
+        here = next((n for n in ahead if (self.slots[n].phase, self.slots[n].stage) == where), None)
+        if here is None:
             return Left()  # an agent that has other phases in some tasks
-        while self.at < ahead[0]:
+        while self.at < here:
             self.go_on()
         share = moment.done / moment.length if moment.length else 1.0
         if self.before and moment.length:

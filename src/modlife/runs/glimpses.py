@@ -65,11 +65,11 @@ def saved(path: Path) -> dict[str, Any]:
     points = tuple((stage, seconds) for _, stage, ended, seconds in known if ended)
     if not known:
         return {}
-    newest, _, _, seconds = known[-1]
+    newest, stage, _, seconds = known[-1]
     ago = time.time() - checkpoints.path(newest).stat().st_mtime
     begun = points[-1][1] if points else 0.0
     since = seconds - begun + min(max(ago, 0.0), UNSAVED)
-    return {"stage": points[-1][0] if points else 0, "points": points, "since": since}
+    return {"stage": stage, "points": points, "since": since}
 
 
 @lru_cache(maxsize=10_000)
@@ -117,8 +117,7 @@ def seconds_left(one: Glimpse) -> float | None:
     if not one.points:
         whole = one.since / one.share if one.share > 0.05 else None  # its first stage has not ended
         return None if whole is None else whole * rest - min(one.since, NEARLY * whole)
-    lengths = lengths_of(one.points)
-    future = [later(lengths, number) for number in range(one.stage + 1, one.stages + 1)]
+    future = later(lengths_of(one.points), range(one.stage + 1, one.stages + 1))
     return sum(future) - min(one.since, NEARLY * future[0]) if future else 0.0
 
 
@@ -132,16 +131,16 @@ def lengths_of(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
     return found
 
 
-def later(lengths: Sequence[tuple[int, float]], number: int) -> float:
-    """Seconds that a later stage takes; the first had programs to compile, and is no measure if there are others."""
+def later(lengths: Sequence[tuple[int, float]], numbers: Sequence[int]) -> list[float]:
+    """Seconds that later stages take; the first had programs to compile, and is no measure if there are others."""
     usual = lengths[1:] or lengths
     mean = sum(seconds for _, seconds in usual) / len(usual)
     if len(usual) < FIT:
-        return mean
+        return [mean] * len(numbers)
     middle = sum(stage for stage, _ in usual) / len(usual)
     spread = sum((stage - middle) ** 2 for stage, _ in usual)
     slope = sum((stage - middle) * (seconds - mean) for stage, seconds in usual) / spread
-    return mean + max(slope, 0.0) * (number - middle)
+    return [mean + max(slope, 0.0) * (number - middle) for number in numbers]
 
 
 def whole_seconds(one: Glimpse) -> float | None:
@@ -152,13 +151,14 @@ def whole_seconds(one: Glimpse) -> float | None:
 
 def all_left(running: Sequence[float], waiting: Sequence[float], at_once: int) -> float:
     """How long lives take that go on so many at once: each that waits begins where there is room first."""
-    ends = sorted(running)[: max(at_once, len(running))] + [0.0] * (at_once - len(running))
+    ends = [*running, *[0.0] * (at_once - len(running))]
     heapq.heapify(ends)
     for seconds in waiting:
         heapq.heappush(ends, heapq.heappop(ends) + seconds)
     return max(ends, default=0.0)
 
 
+@lru_cache(maxsize=10_000)
 def kind_of(config: LifeConfig) -> LifeConfig:
     """What lives have in common that differ by their seeds only."""
     return replace(config, seed=0)

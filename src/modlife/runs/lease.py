@@ -271,8 +271,13 @@ def status_of(path: Path) -> os.stat_result:
 
 def check_free(path: Path, now: float) -> int:
     """When a lease was touched last, if it is free; or else it is said who has it."""
-    with reading(path):
+    try:
         status = status_of(path)
+    except FileNotFoundError:
+        raise  # another was quicker
+    except OSError:
+        with reading(path):
+            raise
     if status.st_mtime_ns == 0:
         return 0
     try:
@@ -291,7 +296,7 @@ def is_held(folder: Path) -> bool:
     """Whether somebody writes a run directory, for those who only look: nothing is locked or changed."""
     try:
         for path in leases_in(folder):
-            check_free(path, time.time())
+            check_free(path, max(time.time(), status_of(path).st_mtime))  # clocks differ
     except Busy:
         return True
     except (InputError, StoreError, OSError):

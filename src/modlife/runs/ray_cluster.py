@@ -6,6 +6,7 @@ Nothing but a command line and its exit code crosses; results are read from run 
 import os
 import signal
 import socket
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 from modlife.errors import InputError
 from modlife.runs.remote import live_here
 
+CANNOT = 1
+"""The exit code of a life that could not be begun."""
 LOST = -int(signal.SIGKILL)
 """The exit code of a process that went down with its machine, or with the Ray worker that had started it."""
 SAVING = 60.0
@@ -57,6 +60,11 @@ class RayCluster:
             return None
         try:
             return self.ray.get(process)
+        except self.errors.TaskCancelledError:
+            return LOST
+        except self.errors.RayTaskError as error:  # it could not be begun there, and would not be elsewhere
+            warnings.warn(f"A life could not be begun on its machine: {error.cause}", stacklevel=2)
+            return CANNOT
         except self.errors.RayError:
             return LOST
 

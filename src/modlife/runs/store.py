@@ -5,7 +5,7 @@
     history.jsonl    one line per process that lived a part of it: when, with which versions and commit
     checkpoints/     complete states of the life (`checkpoints.py`); replay/ holds the data they refer to
     summary.json     what the life came to; written last
-    lock  lease-N.json    who writes here, or did last (`lease.py`); nothing is read from them but by the next writer
+    lock  lease-N.json    who writes here, or did last (`lease.py`)
 
 Plain formats only: nothing that is loaded can run code.
 """
