@@ -2,7 +2,7 @@
 
     python scripts/long_life.py runs/bounded-768-0 --into docs/long-life.json
 
-Checkpoints at the ends of stages tell processor time by phase and the most memory so far; a table says what a stage took
+Checkpoints at the ends of stages tell processor time by phase and the most memory so far; a table says what stages took
 between two of them, about every hundred tasks.
 """
 
