@@ -177,7 +177,7 @@ def test_figure_2_shows_the_committed_results(committed: dict[str, Any]):
 
 
 def test_figure_3_shows_the_committed_results(committed: dict[str, Any]):
-    rows, name = committed["fig3"], "Comp.+Search, 1000k steps"
+    rows, name = committed["fig3"], "Comp.+Search, 1000k steps, bcq"
     summary = json.loads((RESULTS / "comp-search-64-0/summary.json").read_text())
     shown = {row["what"]: row for row in rows if row["label"] == name and row["what"] != "curve" and not row["seen"]}
     for when in ("zero-shot", "online", "offline"):
