@@ -39,9 +39,12 @@ def digest(path: Path) -> dict[str, Any]:
         "by_phase": {name: part["mean_return"] for name, part in life.by_phase.items()},
         "end": summary["seen"]["mean_return"],
         "retention": retention(life.records),
-        "repair_rounds": sum("round" in record for record in repairs),
+        "repair_rounds": sum(record.get("round") is not None for record in repairs),
         "still_harmed": [
-            [one["task"], record["stage"]] for record in repairs if "round" not in record for one in record["harmed"]
+            [one["task"], record["stage"]]
+            for record in repairs
+            if record.get("round") is None
+            for one in record["harmed"]
         ],
         "tasks": tasks_of(life),
     }

@@ -85,8 +85,7 @@ def over_seeds(values: Sequence[float], sign: str = "") -> str:
 
 def called(life: FinishedLife) -> str:
     """What tables call a life and its like."""
-    offline = life.plan["settings"].get("offline", {}).get("consolidator")
-    return f"{label(life.agent)}, {life.steps_per_task:,}" + (f", `{offline}`" if offline else "")
+    return f"{label(life.agent)}, {life.steps_per_task:,}" + (f", `{life.consolidator}`" if life.consolidator else "")
 
 
 # One table each

@@ -28,7 +28,7 @@ from modlife.analysis.figures import (
     single_task,
 )
 from modlife.analysis.groups import grouped, in_steps
-from modlife.analysis.lives import FinishedLife, Row, read_life, read_lives, save
+from modlife.analysis.lives import FinishedLife, Row, label, read_life, read_lives, save
 from modlife.analysis.panels import NOTHING
 from modlife.cli.figure import Options, run
 from modlife.errors import InputError, StoreError
@@ -177,7 +177,7 @@ def test_figure_2_shows_the_committed_results(committed: dict[str, Any]):
 
 
 def test_figure_3_shows_the_committed_results(committed: dict[str, Any]):
-    rows, name = committed["fig3"], "Comp.+Search, 1000k steps"
+    rows, name = committed["fig3"], "Comp.+Search, 1000k steps, bcq"
     summary = json.loads((RESULTS / "comp-search-64-0/summary.json").read_text())
     shown = {row["what"]: row for row in rows if row["label"] == name and row["what"] != "curve" and not row["seen"]}
     for when in ("zero-shot", "online", "offline"):
@@ -316,6 +316,20 @@ def test_labels_say_what_differs_and_where_that_is_too_much_which_run(tmp_path: 
     assert [group.label for group in grouped(lives[:2], lambda life: "x")] == ["x, 20,100 steps", "x, 20,900 steps"]
     assert [group.label for group in grouped(lives[2:], lambda life: "x")] == [f"x, as in {run}" for run in runs[2:]]
     assert [in_steps(count) for count in (500, 20_000, 1_000_000)] == ["500 steps", "20k steps", "1000k steps"]
+
+
+def test_labels_name_the_consolidator_where_there_are_several(tmp_path: Path):
+    runs = [
+        made_up(tmp_path / "search", "comp-search", offline={"consolidator": "bounded"}),
+        made_up(tmp_path / "struct", "comp-struct"),
+        made_up(tmp_path / "alone"),
+    ]
+    lives = read_lives(runs)
+    found = [group.label for group in grouped(lives, lambda life: label(life.agent))]
+    assert found == ["Comp.+Search, bounded", "Comp.+Struct., bcq", "STL"]
+    assert [one.label for one in grouped(lives[1:], lambda life: label(life.agent))] == ["Comp.+Struct.", "STL"]
+    told = grouped(lives, lambda life: f"{life.agent}, `{life.consolidator}`")  # once is enough
+    assert [one.label for one in told] == ["comp-search, `bounded`", "comp-struct, `bcq`", "stl, `None`"]
 
 
 def test_zero_shot_lines_join_lives_that_differ_in_tasks_alone(tmp_path: Path, drawn: Callable[..., Any]):

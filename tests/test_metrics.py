@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import itertools
 import json
 import random
 import re
@@ -146,8 +147,18 @@ def test_the_area_under_a_mean_curve_is_the_mean_area():
     both = [curve((10, NAN), (20, 0.4), (30, 0.6)), curve((10, 0.0), (20, NAN), (30, 0.2))]
     assert metrics.mean_curve(both).area == pytest.approx(np.mean([one.area for one in both]))
     shorter = metrics.mean_curve([curve((10, 0.2), (20, 0.4), (30, 1.0)), curve((5, 0.0), (25, 0.8))])
-    np.testing.assert_allclose(shorter.steps, [10, 20])
-    np.testing.assert_allclose(shorter.returns, [0.2, 0.5])
+    np.testing.assert_allclose(shorter.steps, [5, 10, 20, 25])
+    np.testing.assert_allclose(shorter.returns, [0.1, 0.2, 0.5, 0.75])
+
+
+def test_a_mean_curve_on_different_grids_does_not_depend_on_the_order():
+    """Nothing is known of the third, however short it is; up to step 25 the areas of the others are as cut there."""
+    grids = [curve((10, 0.2), (20, 0.4), (30, 1.0)), curve((5, 0.0), (25, 0.8)), curve((1, NAN))]
+    for curves in itertools.permutations(grids):
+        mean = metrics.mean_curve(curves)
+        np.testing.assert_allclose(mean.steps, [5, 10, 20, 25])
+        assert mean.area == pytest.approx(np.mean([one.until(25).area for one in grids[:2]]))
+    assert np.isnan(metrics.mean_curve(grids[2:]).returns).all()
 
 
 def test_the_adjusted_rand_index_by_hand():
@@ -331,6 +342,32 @@ def test_whatever_an_old_life_says_there_are_metrics_or_a_sentence(tmp_path: Pat
     assert 100 < refused < 200
 
 
+def test_lives_of_the_first_versions_that_did_not_say_when_have_all_metrics():
+    """Single-task networks forget nothing: what changes is the luck of evaluations."""
+    life = read_life(RESULTS / "stl-four-0")
+    assert all("when" not in record for record in life.records)
+    seen = [record["return"] for record in life.records if record["kind"] == "evaluation"]
+    scores = scores_of_life(life, {})
+    np.testing.assert_array_equal(scores.learnt, [returns[-1] for returns in seen])
+    np.testing.assert_array_equal(scores.last, seen[-1])
+    assert metrics.forgetting(life.records) == pytest.approx(np.mean((scores.learnt - scores.last)[:-1]))
+
+
+def test_tasks_alone_are_those_learnt_with_the_same_settings(tmp_path: Path):
+    """Alone .4, or .8 with another rate; together .6, and another rate: an area of 5/8 of each."""
+    slow = {"learning_rate": 0.0001}
+    runs = [
+        made_up(tmp_path / "stl", value=lambda *_: 0.4),
+        made_up(tmp_path / "stl-slow", value=lambda *_: 0.8, ppo=slow),
+        made_up(tmp_path / "ewc", "ewc", value=lambda *_: 0.6),
+        made_up(tmp_path / "ewc-slow", "ewc", value=lambda *_: 0.6, ppo=slow),
+    ]
+    found = scores_of_runs(runs)
+    gained = {label: metrics.area_gain(scores) for label, (scores,) in found.items() if label.startswith("EWC")}
+    assert sorted(metrics.known_mean(one) for one in gained.values()) == pytest.approx([-0.125, 0.125])
+    assert all(not one.alone for label, (one,) in found.items() if label.startswith("STL"))
+
+
 # Of anybody's numbers
 
 TABLE = "run,stage,task,value\n" + "".join(
@@ -384,6 +421,27 @@ def test_kinds_agents_curves_and_an_order_of_ones_own(tmp_path: Path):
     np.testing.assert_allclose(scores.after, [[NAN, NAN], [0.5, 0.1], [NAN, 0.7]])
     np.testing.assert_allclose(metrics.final_minus_offline(scores), [-0.1, 0.0], atol=1e-12)
     np.testing.assert_allclose(metrics.area_gain(scores), [1 / 3 - 4 / 30, NAN])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_curves_alone_on_different_grids_count_as_far_as_both_go(tmp_path: Path, order: int):
+    """Alone .1 until step 100, then to .3 at 500: (100 * .1 + 400 * .2) / 500 = .18."""
+    alone = ["s1,alone,,a,1000,0.2", "s1,alone,,a,2000,0.4", "s2,alone,,a,100,0.0", "s2,alone,,a,500,0.4"]
+    lines = ["run,kind,stage,task,steps,value", "1,curve,,a,500,0.5", *alone[::order]]
+    [scores] = metrics.read_scores(Path(written(tmp_path, "\n".join(lines))))[""]
+    np.testing.assert_allclose(metrics.area_gain(scores), [0.5 - 0.18])
+
+
+def test_runs_whose_tasks_are_in_different_orders_must_say_when_they_are_learnt(tmp_path: Path):
+    lines = ["run,stage,task,value", "1,1,a,0.5", "1,2,b,0.5", "2,1,b,0.5", "2,2,a,0.5"]
+    path = Path(written(tmp_path, "\n".join(lines)))
+    with pytest.raises(InputError, match=r"runs '1' and '2' have the same tasks in different orders: say in a column"):
+        metrics.read_scores(path)
+    told = ["run,stage,task,value,learnt", *(f"{line},{line[2]}" for line in lines[1:])]
+    one, two = metrics.read_scores(Path(written(tmp_path, "\n".join(told))))[""]
+    assert (one.tasks, two.tasks) == (("a", "b"), ("b", "a"))
+    written(tmp_path, "\n".join(["agent,run,stage,task,value", *(f"x{line[0]},{line}" for line in lines[1:])]))
+    assert [one.tasks for [one] in metrics.read_scores(path).values()] == [("a", "b"), ("b", "a")]  # agents may differ
 
 
 CONTINUAL_WORLD = {

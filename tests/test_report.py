@@ -21,6 +21,7 @@ from modlife.analysis.report import colours, page, told
 from modlife.analysis.report.charts import Range, span
 from modlife.analysis.report.lines import path_of, thinned
 from modlife.analysis.report.markup import Markup, element
+from modlife.analysis.report.panels.tasks import table_of
 from modlife.analysis.report.told import Told, read, read_all, study_of
 from modlife.cli import report as reporting
 from modlife.lifelong.agents import AGENTS
@@ -336,6 +337,24 @@ def test_a_life_that_has_learnt_nothing_yet_has_a_page(searched: Lived, tmp_path
     assert "has learnt 0 of 4 tasks so far" in text and "nan" not in text
 
 
+def test_a_life_that_goes_on_is_never_averaged_with_one_that_has_ended(tmp_path: Path):
+    """All four tasks are learnt in both lives, but one has no summary yet."""
+    paths = [made_up(tmp_path / f"{seed}", seed=seed) for seed in range(3)]
+    assert [len(group.lives) for group in read_all(paths).groups] == [3]
+    (paths[0] / "summary.json").unlink()
+    groups = {group.label: [life.seed for life in group.lives] for group in read_all(paths).groups}
+    assert groups == {"STL, 4 tasks, 20k steps so far": [0], "STL, 4 tasks, 20k steps": [1, 2]}
+
+
+def test_every_task_has_its_return_after_its_stage():
+    told = read(RESULTS / "comp-search-64-0")
+    _, seen = matrix_of(told.life.path)
+    table = table_of(told)
+    place = list(table.head).index("after its stage")
+    assert [row[place] for row in table.rows] == [f"{record['return'][-1]:.3f}" for record in seen]
+    assert [row[-1] == "" for row in table.rows] == [False] * 63 + [True]  # the last was not evaluated again
+
+
 def test_a_watched_page_is_written_until_the_life_ends(
     searched: Lived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -364,8 +383,8 @@ def test_alarms_and_repairs_are_told(lives: Callable[[str], Lived]):
     path = lives("bounded").path
     records = [one for one in RunDirectory(path).metrics() if one["kind"] == "retention"]
     text = page.page(read_all([path]))
-    found = sum(bool(one["harmed"]) for one in records)
-    assert found and f"looked at {len(records)} times; {found} looks found some that were harmed" in text
+    found, looked = sum(bool(one["harmed"]) for one in records), sum(one["tasks"] > 0 for one in records)
+    assert found and f"looked at {looked} times; {found} looks found some that were harmed" in text
 
 
 def test_the_page_may_do_nothing_but_what_it_came_with(one: Path):

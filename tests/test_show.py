@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from lives import Lived
 from terminal import command
 
 from modlife import metrics
-from modlife.analysis.show import Page, fitting, grouped, in_time, short_names, show, side_by_side
+from modlife.analysis.show import Page, alarms, fitting, grouped, in_time, short_names, show, side_by_side
 from modlife.analysis.sparks import BLOCKS, LETTERS, in_bins, ramp_for, sparkline, table
 from modlife.analysis.story import Story, TaskStory, Value, read_story
 from modlife.domains.film import Now, captions, ending
@@ -77,9 +78,34 @@ def test_a_change_is_sure_beyond_two_standard_errors():
 def test_alarms_are_told_of_the_agent_that_comes_with_the_package():
     story = read_story(SHIPPED)
     told = [record for record in story.records if record["kind"] == "retention"]
-    assert len(story.alarms) == sum(len(record["harmed"]) for record in told) and story.looked == len(told) >= 48
+    harmed = {(record["stage"], one["task"]) for record in told for one in record["harmed"]}
+    assert harmed and {(one.stage, one.task) for one in story.alarms} == harmed and len(story.alarms) == len(harmed)
+    assert story.looked == sum(record["tasks"] > 0 for record in told) == len(told) - 4 >= 48 - 4  # four new ones
     text = show(story, Page())
     assert f"{len(story.alarms)} alarm" in text and all(one.before > one.after for one in story.alarms)
+
+
+def look(stage: int, number: int | None, *harmed: str, **more: Any) -> dict[str, Any]:
+    """A look at old tasks that found some harmed; what they return tells in which look."""
+    found = [{"task": task, "drift": [0.0, 0.2], "return": [0.9, 0.1 * (number or 0)]} for task in harmed]
+    return {"kind": "retention", "stage": stage, "round": number, "tasks": 2, "harmed": found, **more}
+
+
+def test_only_what_the_last_look_of_a_stage_found_well_again_is_repaired(searched_64: Story):
+    records = [
+        {"kind": "curriculum", "stages": [["a"], ["b"], ["c"], ["d"]]},
+        look(0, None, tasks=0),
+        *(look(1, 0, "a"), look(1, 1, "a"), look(1, None, "a")),
+        *(look(2, 0, "a", "b"), look(2, 1, "b"), look(2, None)),
+        look(3, 0, "a"),  # the stage is not over
+    ]
+    story = replace(searched_64, records=records)
+    found = [(one.stage, one.task, one.left, one.repaired) for one in story.alarms]
+    assert found == [(1, "a", True, False), (2, "a", False, True), (2, "b", False, True), (3, "a", False, False)]
+    assert story.looked == 7 and [one.after for one in story.alarms] == [0.0, 0.0, 0.1, 0.0]
+    text = alarms(story)
+    assert "looked at 7 times; 4 alarms, 1 of them after all repair" in text[0]
+    assert sum("repaired" in line for line in text) == 2
 
 
 # The text

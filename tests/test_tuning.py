@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from lives import Lived
 from terminal import command
-from test_figures import made_up
+from test_figures import RESULTS, made_up
 
 from modlife import metrics
 from modlife.analysis import tuning
-from modlife.analysis.comparison import compare
+from modlife.analysis.comparison import as_text, compare
 from modlife.analysis.studies import STUDIES
 from modlife.cli.tune import text_of
 from modlife.lifelong.agents import AGENTS
@@ -141,6 +141,12 @@ def test_transfer_by_hand():
 # Agents side by side
 
 
+def test_the_table_rounds_once():
+    """(.748741 + .762414) / 2 = .755577."""
+    text = as_text(compare(sorted(RESULTS.glob("comp-search-64x250k-bounded-[01]"))))
+    assert " 0.756 +-0.007 " in text
+
+
 def test_agents_side_by_side_by_hand(tmp_path: Path):
     """Curves of made-up lives rise from half of a value at 4,096 steps to all of it at 8,192: an area of 5/8 of it."""
     alone = made_up(tmp_path / "stl", value=lambda number, task: 0.4)
@@ -151,7 +157,7 @@ def test_agents_side_by_side_by_hand(tmp_path: Path):
     rows = {row["agent"]: row for row in compare([alone, *mine])}
     ewc, stl = rows["ewc"], rows["stl"]
     assert (ewc["seeds"], ewc["return"], ewc["return +-"]) == (2, pytest.approx(0.7), pytest.approx(0.1))
-    assert stl["transfer"] == 0.0
+    assert stl["transfer"] is None  # it would be compared with itself
     both = compare([made_up(tmp_path / "again", "finetune", value=lambda number, task: 0.4), alone])
     assert {row["agent"]: row["transfer"] for row in both}["finetune"] == pytest.approx(0.0)
     assert (ewc["forgetting"], ewc["parameters"], stl["parameters"]) == (0.0, 18_863, 4 * 16_815)

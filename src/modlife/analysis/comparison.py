@@ -17,6 +17,9 @@ from modlife.metrics import Curve, Scores, known_mean, mean_and_error, mean_over
 from modlife.policies.bank import parameter_count
 from modlife.runs.config import build
 
+DIGITS = 6
+"""Of numbers in a file: more than are shown, so that what is shown is as if it had been rounded once."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -31,12 +34,18 @@ class Column:
 
 COLUMNS = (
     Column(
-        "return", "mean return over tasks at the end of the life", lambda life, _: life.summary["seen"]["mean_return"]
+        "return",
+        "mean return over tasks at the end of the life",
+        lambda _, scores: known_mean(metrics.final_bar(scores)),
     ),
-    Column("zero-shot", "mean return of each task before it is learnt", lambda life, _: phase(life, "zero-shot")),
+    Column(
+        "zero-shot",
+        "mean return of each task before it is learnt",
+        lambda _, scores: known_mean(metrics.zero_shot_bar(scores)),
+    ),
     Column(
         "transfer",
-        "mean training return while a task is learnt, minus that of stl with as many steps; positive is better",
+        "mean training return while a task is learnt, minus that of stl with as many steps and the same settings",
         lambda _, scores: known_mean(metrics.area_gain(scores)),
     ),
     Column(
@@ -46,7 +55,8 @@ COLUMNS = (
     ),
     Column(
         "forgetting",
-        "return of a task after its stage, minus that in its last evaluation on the way; positive is lost",
+        "return of a task after its stage, minus that in its last evaluation on the way, mean over tasks that were "
+        "evaluated again: the last one is left out; positive is lost",
         lambda life, _: metrics.forgetting(life.records),
     ),
     Column(
@@ -63,11 +73,6 @@ COLUMNS = (
     Column("hours", "wall-clock", lambda life, _: life.summary["seconds"] / 3600, digits=2),
     Column("megabytes", "most memory of its process", lambda life, _: life.summary.get("peak_megabytes"), digits=0),
 )
-
-
-def phase(life: FinishedLife, when: str) -> float | None:
-    """The mean return at a time, where the agent tells it."""
-    return life.by_phase[when]["mean_return"] if when in life.by_phase else None
 
 
 def parameters(life: FinishedLife) -> int:
@@ -91,7 +96,7 @@ def line(group: Group, alone: Mapping[str, Curve]) -> dict[str, Any]:
         mean, error = mean_and_error(known) if known else (float("nan"), float("nan"))
         whole = mean_over_lives([np.array([value], float) for value in known])
         numbers = {"": mean, " +-": error, " low": whole.low, " high": whole.high}
-        row |= {f"{column.name}{what}": None if np.isnan(one) else round(one, 4) for what, one in numbers.items()}
+        row |= {f"{column.name}{what}": None if np.isnan(one) else round(one, DIGITS) for what, one in numbers.items()}
     return row
 
 

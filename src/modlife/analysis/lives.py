@@ -33,6 +33,8 @@ class FinishedLife:
     config: LifeConfig
     summary: dict[str, Any]
     records: list[dict[str, Any]]
+    goes_on: bool = False
+    """Whether it has not ended, and this is what it came to so far."""
 
     @property
     def agent(self) -> str:
@@ -61,8 +63,17 @@ class FinishedLife:
 
     @cached_property
     def plan(self) -> dict[str, Any]:
-        """The whole config as JSON, but with what is usual written out: lives that are alike have the same."""
-        return {**to_json(self.config), "tasks": self.tasks, "curriculum": self.config.order.name}
+        """The whole config as JSON, but with what is usual written out: lives that are alike have the same.
+
+        One that goes on is like none that has ended: its plan also has how many tasks are `planned`.
+        """
+        planned = {"planned": len(self.config.chosen)} if self.goes_on else {}
+        return {**to_json(self.config), "tasks": self.tasks, **planned, "curriculum": self.config.order.name}
+
+    @property
+    def consolidator(self) -> str | None:
+        """How it learns offline, if it does."""
+        return self.plan["settings"].get("offline", {}).get("consolidator")
 
     @cached_property
     def finals(self) -> dict[str, float]:

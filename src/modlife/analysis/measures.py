@@ -17,14 +17,20 @@ def scores_of_life(life: FinishedLife, alone: Mapping[str, Curve]) -> Scores:
 
 
 def curves_alone(lives: Sequence[FinishedLife], like: FinishedLife) -> dict[str, Curve]:
-    """For each task, the mean learning curve over single-task lives of the same world and steps."""
+    """For each task, the mean curve over single-task lives with which a life can be compared; none of one of these."""
     found: dict[str, list[Curve]] = {}
     for life in lives:
-        same = (life.steps_per_task, life.config.world) == (like.steps_per_task, like.config.world)
-        if life.agent == ALONE and same:
+        if life.agent == ALONE != like.agent and is_comparable(life, like):
             for task, returns in zip(life.curves.tasks, life.curves.returns, strict=True):
                 found.setdefault(task, []).append(Curve(life.curves.steps, returns))
     return {task: mean_curve(curves) for task, curves in found.items()}
+
+
+def is_comparable(life: FinishedLife, like: FinishedLife) -> bool:
+    """Whether two lives have the same world, steps and, where both learn by it, settings of PPO."""
+    ours, theirs = (getattr(one.config.settings, "ppo", None) for one in (life, like))
+    same = (life.steps_per_task, life.config.world) == (like.steps_per_task, like.config.world)
+    return same and (theirs is None or ours == theirs)
 
 
 def groups_of(lives: Sequence[FinishedLife]) -> list[Group]:
@@ -36,6 +42,6 @@ def scores_of_runs(paths: Sequence[Path]) -> dict[str, list[Scores]]:
     """The scores of run directories, by group; single-task lives are what others are measured against."""
     lives, found = read_lives(paths), {}
     for group in groups_of(lives):
-        alone = {} if group.agent == ALONE else curves_alone(lives, group.lives[0])
+        alone = curves_alone(lives, group.lives[0])
         found[group.label] = [scores_of_life(life, alone) for life in group.lives]
     return found

@@ -249,7 +249,7 @@ def alarms(story: Story) -> list[str]:
             one.new,
             f"{one.before:.3f}",
             f"{one.after:.3f}",
-            "refused" if one.refused else "" if one.left else "repaired",
+            "refused" if one.refused else "repaired" if one.repaired else "",
         ]
         for one in worst
     ]

@@ -103,9 +103,11 @@ class Alarm:
     before: float
     """Its return when it had just been folded in itself, ..."""
     after: float
-    """... and now."""
+    """... and in the last look of this stage that found it harmed."""
     left: bool
     """Whether it was so at the end of the stage, after all repair."""
+    repaired: bool
+    """Whether the look at the end of the stage found it well again."""
     refused: bool
     """Whether the new task's modules were not taken over for that."""
 
@@ -134,8 +136,8 @@ class Story:
 
     @cached_property
     def seen(self) -> list[Record]:
-        """Evaluations at the ends of stages; the first versions did not say when."""
-        return [one for one in self.records if one["kind"] == "evaluation" and one.get("when", "seen") == "seen"]
+        """Evaluations at the ends of stages."""
+        return evaluations(self.records, "seen")
 
     @cached_property
     def tasks(self) -> list[TaskStory]:
@@ -197,21 +199,24 @@ class Story:
 
     @cached_property
     def alarms(self) -> list[Alarm]:
-        """Old tasks that were found harmed, in the order of the life."""
-        found = []
-        for record in self.records:
-            if record["kind"] == "retention":
-                left, refused = record["round"] is None, bool(record.get("refused"))
-                stage, (new, *_) = record["stage"], self.stages[record["stage"]]
-                for one in record["harmed"]:
-                    before, after = one["return"]
-                    found.append(Alarm(stage, new, one["task"], before, after, left, refused))
-        return found
+        """Old tasks that were found harmed, each once a stage, in the order of the life."""
+        looks = [record for record in self.records if record["kind"] == "retention"]
+        ends = [record for record in looks if record["round"] is None]
+        over, refused = ({record["stage"] for record in some} for some in (ends, filter(is_refused, looks)))
+        left = {(record["stage"], one["task"]) for record in ends for one in record["harmed"]}
+        found: dict[tuple[int, str], Alarm] = {}
+        for record in looks:
+            stage = record["stage"]
+            for one in record["harmed"]:
+                place, (before, after) = (stage, one["task"]), one["return"]
+                then = (place in left, stage in over and place not in left, stage in refused)
+                found[place] = Alarm(stage, self.stages[stage][0], one["task"], before, after, *then)
+        return list(found.values())
 
     @cached_property
     def looked(self) -> int:
-        """How often old tasks were looked at."""
-        return sum(record["kind"] == "retention" for record in self.records)
+        """How often old tasks were looked at, where there were any."""
+        return sum(record["kind"] == "retention" and record["tasks"] > 0 for record in self.records)
 
     def mean(self, when: str) -> float | None:
         """The mean over tasks of one of their values, such as `zero_shot` or `final`; None where there is none."""
@@ -265,6 +270,11 @@ class Story:
             "alarms": [asdict(one) for one in self.alarms],
             "options": self.options,
         }
+
+
+def is_refused(look: Record) -> bool:
+    """Whether modules stayed as they were after a look at old tasks."""
+    return bool(look.get("refused"))
 
 
 def by_task(records: Any) -> dict[str, Value]:

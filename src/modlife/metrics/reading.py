@@ -44,11 +44,26 @@ def read_scores(path: Path) -> dict[str, list[Scores]]:
             lives.setdefault((line.agent, line.run), []).append(line)
     if not lives:
         raise InputError(f"'{path}' has no returns of any life.")
+    check_orders(path, lives)
     alone = curves_alone(line for line in lines if line.kind == "alone")
     found: dict[str, list[Scores]] = {}
     for (agent, run), own in lives.items():
         found.setdefault(agent, []).append(scores_of_lines(own, alone, f"'{path}', run '{run}'"))
     return found
+
+
+def check_orders(path: Path, lives: Mapping[tuple[str, str], list[Line]]) -> None:
+    """Where nothing says in which stage tasks are learnt, all runs of an agent have them in the same order."""
+    orders: dict[str, tuple[str, list[str]]] = {}
+    for (agent, run), lines in lives.items():
+        if all(line.learnt is None for line in lines):
+            tasks = list(dict.fromkeys(line.task for line in lines))
+            first, known = orders.setdefault(agent, (run, tasks))
+            if [task for task in known if task in tasks] != [task for task in tasks if task in known]:
+                raise InputError(
+                    f"'{path}', runs '{first}' and '{run}' have the same tasks in different orders: say in a column "
+                    "learnt in which stage each task is learnt."
+                )
 
 
 def read_lines(path: Path) -> Iterator[Line]:
@@ -158,7 +173,7 @@ def scores_of_lines(lines: list[Line], alone: Mapping[str, Curve], where: str) -
 
 
 def stages_of_tasks(lines: list[Line], where: str) -> dict[str, int]:
-    """The stage in which each task is learnt: as the lines say, or else the n-th task of the file in the n-th stage."""
+    """The stage in which each task is learnt: as the lines say, or else the n-th task of the run in the n-th stage."""
     tasks = dict.fromkeys(line.task for line in lines)
     told = {line.task: line.learnt for line in lines if line.learnt is not None}
     if told:

@@ -54,14 +54,14 @@ def by_phase(records: Sequence[Record], what: str = "return") -> dict[str, Any]:
 
 
 def mean_of(evaluation: Record, what: str) -> float:
-    """The mean over tasks of an evaluation's returns, as it tells it, or of its successes or lengths."""
-    told = evaluation.get(f"mean_{what}")
-    return float(np.mean(evaluation[what])) if told is None else told
+    """The mean over tasks of an evaluation's returns, as it tells it, or of its successes or lengths; NaN of none."""
+    usual = float(np.mean(evaluation[what])) if evaluation[what] else float("nan")
+    return evaluation.get(f"mean_{what}", usual)
 
 
 def evaluations(records: Iterable[Record], when: str) -> list[Record]:
-    """The evaluations of a kind."""
-    return [record for record in records if record["kind"] == "evaluation" and record.get("when") == when]
+    """The evaluations of a kind; the first versions did not say when they evaluated all tasks so far."""
+    return [record for record in records if record["kind"] == "evaluation" and record.get("when", "seen") == when]
 
 
 def averaged(values: list[float], what: str) -> dict[str, Any]:
@@ -74,18 +74,23 @@ def retention(records: Sequence[Record]) -> dict[str, Any]:
 
     The mean over all tasks that were evaluated in a later stage too, and the worst of them.
     """
+    changes = changes_since(records)
+    if not changes:
+        return {}
+    worst = min(changes, key=changes.__getitem__)
+    mean = round(float(np.mean(list(changes.values()))), 4)
+    return {"mean_change": mean, "worst_change": round(changes[worst], 4), "worst_task": worst}
+
+
+def changes_since(records: Sequence[Record]) -> dict[str, float]:
+    """The change of each task that was evaluated in a later stage too, since the end of its own."""
     first: dict[str, tuple[int, float]] = {}
     last: dict[str, tuple[int, float]] = {}
     for number, record in enumerate(evaluations(records, "seen")):
         for task, value in zip(record["tasks"], record["return"], strict=True):
             first.setdefault(task, (number, value))
             last[task] = (number, value)
-    changes = {task: last[task][1] - value for task, (number, value) in first.items() if last[task][0] > number}
-    if not changes:
-        return {}
-    worst = min(changes, key=changes.__getitem__)
-    mean = round(float(np.mean(list(changes.values()))), 4)
-    return {"mean_change": mean, "worst_change": round(changes[worst], 4), "worst_task": worst}
+    return {task: last[task][1] - value for task, (number, value) in first.items() if last[task][0] > number}
 
 
 def forgetting(records: Sequence[Record]) -> float | None:
@@ -96,8 +101,8 @@ def forgetting(records: Sequence[Record]) -> float | None:
     Over all tasks that were evaluated in a later stage too; None if there are none: minus the mean change of
     `retention`. Continual World also counts the last task, with 0 (`continual_world_forgetting`).
     """
-    found = retention(records)
-    return -found["mean_change"] if found else None
+    found = changes_since(records)
+    return -float(np.mean(list(found.values()))) if found else None
 
 
 def areas(records: Sequence[Record]) -> dict[str, float]:

@@ -184,11 +184,14 @@ def resources(summary: Mapping[str, Any]) -> dict[str, float]:
 
 
 def mean_curve(curves: Sequence[Curve]) -> Curve:
-    """The mean of several curves at the steps of the first, as far as all of them go; of those that tell anything.
+    """The mean of those curves that tell anything, at all of their steps, as far as all of them go.
 
-    Each is straight between what is known of it, and flat before and after: the area under the mean is the mean area.
+    Each is straight between what is known of it, and flat before and after: the area under the mean is the mean area
+    up to there.
     """
-    steps = curves[0].steps[curves[0].steps <= min(curve.steps[-1] for curve in curves)]
-    known = [(curve, ~np.isnan(curve.returns)) for curve in curves]
+    telling = [curve for curve in curves if not np.isnan(curve.returns).all()] or curves
+    end = min(curve.steps[-1] for curve in telling)
+    steps = np.unique(np.concatenate([curve.steps[curve.steps <= end] for curve in telling]))
+    known = [(curve, ~np.isnan(curve.returns)) for curve in telling]
     rows = [np.interp(steps, curve.steps[at], curve.returns[at]) for curve, at in known if at.any()]
     return Curve(steps, np.mean(rows, axis=0) if rows else np.full(len(steps), np.nan))

@@ -16,9 +16,6 @@ from modlife.metrics import Record
 from modlife.runs.checkpoints import Description
 from modlife.runs.store import RunDirectory
 
-AFTER = ("seen", None)
-"""When all tasks so far are evaluated; the first versions did not say when."""
-
 
 @dataclass(frozen=True)
 class Cost:
@@ -113,11 +110,6 @@ def named(life: FinishedLife, tasks: int) -> str:
     return f"{label(life.agent)}, {tasks} tasks, {in_steps(life.steps_per_task)}"
 
 
-def evaluated_after(records: Sequence[Record]) -> list[Record]:
-    """The evaluations at the ends of stages."""
-    return [record for record in records if record["kind"] == "evaluation" and record.get("when") in AFTER]
-
-
 def read(path: Path) -> Told:
     """Reads a run directory, whether its life has ended or not."""
     run = RunDirectory.open(path)
@@ -137,17 +129,17 @@ def read(path: Path) -> Told:
 
 def so_far(path: Path, config: Any, records: list[Record]) -> tuple[FinishedLife, tuple[Record, ...]]:
     """A life that goes on as if it had ended after its last whole stage; and the records since then."""
-    ended = {record["stage"] for record in evaluated_after(records)}
+    ended = {record["stage"] for record in metrics.evaluations(records, "seen")}
     before = [record for record in records if record["kind"] == "curriculum" or record.get("stage") in ended]
     last: dict[str, dict[str, float]] = {}
-    for record in evaluated_after(records):
+    for record in metrics.evaluations(records, "seen"):
         for place, task in enumerate(record["tasks"]):
             last[task] = {name: record[name][place] for name in ("return", "success")}
     returns, success = ([one[name] for one in last.values()] for name in ("return", "success"))
     mean = round(float(np.mean(returns)), 4) if returns else float("nan")
     seen = {"tasks": list(last), "return": returns, "success": success, "mean_return": mean}
     now = tuple(record for record in records if record["kind"] != "curriculum" and record.get("stage") not in ended)
-    return FinishedLife(path, config, {"tasks": len(last), "seen": seen}, before), now
+    return FinishedLife(path, config, {"tasks": len(last), "seen": seen}, before, goes_on=True), now
 
 
 def newest(run: RunDirectory) -> Description | None:
@@ -220,9 +212,8 @@ def study_of(lives: Sequence[Told]) -> Study:
     """Lives in groups; a copy of one is left out."""
     kept = without_copies([one.life for one in lives])
     chosen = [one for one in lives if any(one.life is life for life in kept)]
-    goes_on = {str(one.life.path) for one in chosen if not one.has_ended}
 
     def usual(life: FinishedLife) -> str:
-        return named(life, life.tasks) + (" so far" if str(life.path) in goes_on else "")
+        return named(life, life.tasks) + (" so far" if life.goes_on else "")
 
     return Study(tuple(chosen), tuple(grouped(kept, usual)))

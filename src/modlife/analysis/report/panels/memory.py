@@ -110,7 +110,7 @@ def losses(told: Told) -> Chart:
         title=f"Greatest losses first ({len(worst)} of {plural(len(told.kept), 'task')})",
         about=remembered(told.kept),
         say="{row}, {column}: return {value}",
-        table=Table(["task", "after its stage", "now", "change"], numbers),
+        table=Table(["task", "after its stage", "last on the way", "change"], numbers),
         x="return",
         legend=legend([("then thick", "after its stage"), ("g0 thick", "in its last evaluation on the way")]),
     )
@@ -118,7 +118,8 @@ def losses(told: Told) -> Chart:
 
 def alarms(told: Told) -> list[Markup]:
     """What checks of old tasks found when a task was folded in, where the agent makes them."""
-    checks = [checked(record, told) for record in told.life.records if record["kind"] == "retention"]
+    looks = [checked(record, told) for record in told.life.records if record["kind"] == "retention"]
+    checks = [one for one in looks if one["tasks"]]
     if not checks:
         return []
     found = [one for one in checks if one["harmed"]]

@@ -33,22 +33,22 @@ def table_of(told: Told) -> Table:
     """A row for each task."""
     head = ["task", "met as", "structure", "modules", "before learning", "after practice", "after its stage"]
     head += ["at the end" if told.has_ended else "now", "goal met", "change since its stage"]
-    before, after = (told_by(told, when) for when in ("zero-shot", "online"))
+    before, after, ended = (told_by(told, when) for when in ("zero-shot", "online", "seen"))
     found, kept = {one.task: one for one in uses(told)}, {one.task: one for one in told.kept}
     success = dict(zip(told.life.names, told.life.summary["seen"]["success"], strict=True))
     rows = []
     for place, task in enumerate(told.life.names):
         use, own = found.get(task), kept.get(task)
         modules = ("-".join(map(str, use.structure)), HOW.get(use.how, use.how)) if use else ("", "")
-        stage, change = (number(own.first), f"{own.change:+.3f}") if own else ("", "")
-        returns = (number(before.get(task)), number(after.get(task)), stage, number(told.life.finals[task]))
+        returns = (*(number(one.get(task)) for one in (before, after, ended)), number(told.life.finals[task]))
+        change = f"{own.change:+.3f}" if own else ""
         rows.append((task, place + 1, *modules, *returns, f"{100 * success[task]:.0f} %", change))
     return Table(head, rows)
 
 
 def told_by(told: Told, when: str) -> dict[str, float]:
     """The return of each task at a time of its own stage."""
-    found = evaluations(told.life.records, when)
+    found = reversed(evaluations(told.life.records, when))  # the first counts
     return {task: value for one in found for task, value in zip(one["tasks"], one["return"], strict=True)}
 
 
