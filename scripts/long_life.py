@@ -1,6 +1,6 @@
 """What a long life costs as tasks accumulate, from the checkpoints of its run directory, in a small file; and a table.
 
-    python scripts/long_life.py runs/bounded-768-0 --into docs/long-life.json
+    python scripts/long_life.py runs/world-768-0 --into docs/long-life.json
 
 Checkpoints at the ends of stages tell processor time by phase and the most memory so far; a table says what stages took
 between two of them, about every hundred tasks.
