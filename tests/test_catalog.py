@@ -14,6 +14,7 @@ from modlife.analysis.figures import FIGURES
 from modlife.analysis.lives import read_life
 from modlife.cli import sweep
 from modlife.runs.config import LifeConfig, life_from_options
+from modlife.runs.glimpses import all_left
 from modlife.runs.many import Planned
 
 ROOT = Path(__file__).parents[1]
@@ -125,8 +126,8 @@ def test_nonsense_is_refused_in_a_sentence(words: list[str], sentence: str, tmp_
 
 
 def test_lives_end_when_the_last_process_is_free():
-    assert estimates.together([3, 2, 2, 1], 2) == 4  # one has 3 and 1, the other 2 and 2
-    assert estimates.together([], 2) == 0
+    assert all_left([], [3, 2, 2, 1], 2) == 4  # one has 3 and 1, the other 2 and 2
+    assert all_left([], [], 2) == 0
     assert [estimates.in_words(length) for length in (45, 150, 5400, 12 * 3600, 1e6)] == [
         "45 seconds",
         "2.5 minutes",

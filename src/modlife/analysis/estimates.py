@@ -6,7 +6,6 @@ Rates are of one core of a 2.8 GHz server processor (docs/performance.md). Where
 seconds that they took, over those that they were estimated at, say how fast this machine is.
 """
 
-import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -103,14 +102,6 @@ def forecast(life: Planned, took: float | None, slower: float) -> Forecast:
         return Forecast(life, "to do", slower * seconds(life.config))
     done = len(evaluations(RunDirectory.open(life.out).metrics(), "seen")) / len(life.config.stages.stages)
     return Forecast(life, "begun", slower * seconds(life.config) * (1 - done))
-
-
-def together(left: Sequence[float], at_once: int) -> float:
-    """When all lives will have ended, of which so many run at a time, in their order."""
-    free = [0.0] * at_once
-    for one in left:
-        heapq.heappush(free, heapq.heappop(free) + one)
-    return max(free)
 
 
 def in_words(length: float) -> str:

@@ -85,7 +85,8 @@ def write_lives(experiment: Experiment, scale: Scale, path: Path) -> None:
 
 def tell_plan(lives: Sequence["Planned"], options: Options) -> None:
     """Which lives there are, and how long they take."""
-    from modlife.analysis.estimates import forecasts, in_words, together
+    from modlife.analysis.estimates import forecasts, in_words
+    from modlife.runs.glimpses import all_left
 
     found, at_once = forecasts(lives), options.at_once or len(os.sched_getaffinity(0))
     for one in found:
@@ -96,7 +97,7 @@ def tell_plan(lives: Sequence["Planned"], options: Options) -> None:
     print(f"{options.experiment} at scale {options.scale}: {len(found)} lives, {ended} of them ended")
     if left:
         source = f"from the {ended} that ended" if ended else "from rates of a 2.8 GHz server core"
-        print(f"about {in_words(together(left, at_once))} with {at_once} at a time: an estimate, {source}")
+        print(f"about {in_words(all_left([], left, at_once))} with {at_once} at a time: an estimate, {source}")
     print(plain(f"figure: {picture(options)}.png, .svg, .csv"))
 
 
