@@ -17,11 +17,12 @@ from modlife.errors import InputError
 from modlife.learners import bounded, offline
 from modlife.learners.bounded import Bounded
 from modlife.learners.config import BoundedConfig
+from modlife.learners.offline import PROBE
 from modlife.learners.replay_table import Layout, Lesson, Rows
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.consolidate import Consolidate
 from modlife.lifelong.evaluation import Judge
-from modlife.lifelong.retention import Mark, Retained, Retention, Suspect, harm_of
+from modlife.lifelong.retention import GLANCE, LEAST, Mark, Retained, Retention, Suspect, glance, harm_of
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import Output
@@ -247,6 +248,25 @@ def test_what_moved_too_far_is_found_and_repaired(bank: Bank, lessons: list[Less
     after = watch.look(bank.place(NEW, one.modules(state)), before, tasks, number=None, key=KEY)
     assert harm_of(after.drifts) < harm_of(found.drifts) / 2
     assert float(np.abs(np.asarray(state.learner.losses)).max()) == 0
+
+
+def test_a_look_takes_as_many_rows_with_many_tasks_as_with_few():
+    """All rows of up to 64 tasks; of a thousand, the same number in all, and never less than eight of a task."""
+    assert [glance(tasks) for tasks in (1, 64, 65, 128, 300, 1_000, 10_000)] == [PROBE, PROBE, 128, 128, 32, 16, LEAST]
+    assert all(tasks * glance(tasks) <= GLANCE for tasks in range(1, GLANCE // LEAST))
+
+
+def test_a_glance_finds_the_same_harm(bank: Bank, lessons: list[Lesson], monkeypatch: pytest.MonkeyPatch):
+    """Asked in few rows first, and again in all: what moved most is known as exactly as before."""
+    before, watch = marked(SHARED, bank, lessons), Retention(judge(), SHARED)
+    strange = jax.tree.map(lambda leaf: 4 * leaf, bank.pick(NEW))
+    moved = bank.place(NEW, (bank.pick(NEW)[0], bank.pick(NEW)[1], strange[2]))
+    whole = watch.excess(moved, before)
+    monkeypatch.setattr("modlife.lifelong.retention.GLANCE", LEAST * len(before))
+    monkeypatch.setattr("modlife.lifelong.retention.AGAIN", 2)
+    few, worst = watch.excess(moved, before), np.argsort(-whole)[:2]
+    assert np.array_equal(few[worst], whole[worst]) and not np.array_equal(few, whole)
+    assert np.abs(few - whole).max() < 0.5 * whole.max()
 
 
 def test_a_lower_return_is_harm_too():

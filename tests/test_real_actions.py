@@ -219,7 +219,7 @@ def test_distilling_learns_what_was_meant_not_what_chance_made_of_it(bank: Bank)
     np.testing.assert_allclose(student.mean, expected.mean, atol=0.01)
     taken = jnp.array([[-0.1], [0.3]])
     np.testing.assert_allclose(student.valued(taken), expected.valued(taken), atol=0.1)
-    drift = learner.drifts(bank.place((0, 0), own), [Lesson((0, 0), WHOLE, replay)])
+    drift = learner.drifts(bank.place((0, 0), own), [Lesson((0, 0), WHOLE, replay)], rows=offline.PROBE)
     assert 0 <= float(drift[0]) < 1e-3
     assert np.array_equal(learner.kept(replay, own, key=KEY).taught, replay.taught)  # nothing is taught twice over
 

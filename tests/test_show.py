@@ -17,12 +17,13 @@ from lives import Lived
 from terminal import command
 
 from modlife import metrics
-from modlife.analysis.show import Page, alarms, fitting, grouped, in_time, short_names, show, side_by_side
+from modlife.analysis.show import Page, alarms, fitting, grouped, short_names, show, side_by_side
 from modlife.analysis.sparks import BLOCKS, LETTERS, in_bins, ramp_for, sparkline, table
 from modlife.analysis.story import Story, TaskStory, Value, read_story
 from modlife.domains.film import Now, captions, ending
 from modlife.runs.shipped import SHIPPED
 from modlife.runs.store import RunWriter
+from modlife.timing import took
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
@@ -127,7 +128,7 @@ def test_tables_columns_and_names():
     assert table([["a", "b"], ["cc", "1.5"]]) == ["a     b", "cc  1.5"]
     assert list(fitting([10, 10, 30], 25)) == [[0, 1], [2]]
     assert short_names([Path("a/x"), Path("b/x"), Path("b/y")]) == ["a/x", "b/x", "b/y"]
-    assert (in_time(7.25), in_time(125), in_time(3700)) == ("7.2 s", "2 min 5 s", "1 h 1 min")
+    assert (took(7.25), took(125), took(3700)) == ("7.2 s", "2 min 5 s", "1 h 1 min")
 
 
 def test_many_tasks_are_told_in_groups():

@@ -133,6 +133,26 @@ def all_arms(agent: str) -> Lot:
     return Lot(f"{agent}-robot-48x3.6M", agent, 3, PAPERS_ARMS, "robot")
 
 
+INGREDIENTS: Mapping[str, Mapping[str, Any]] = {
+    "": {},
+    "-tasks-4": {"tasks": 4},
+    "-tasks-all": {"tasks": None},
+    "-epochs-10": {"epochs": 10},
+    "-epochs-1": {"epochs": 1},
+    "-actions": {"clone": "actions"},
+    "-td-all": {"td": "all", "old_rows": None},
+    "-td-none": {"td": "none"},
+    "-repair-0": {"repair": 0},
+}
+"""Bounded rehearsal as it is, and with one of its choices made differently."""
+
+
+def with_other(tag: str, change: Mapping[str, Any]) -> Lot:
+    """Lives of 24 tasks with a choice of bounded rehearsal made differently."""
+    options = {"steps": 100_000, "tasks": 24, "replay_size": 50_000, "offline": {"consolidator": "bounded", **change}}
+    return Lot(f"comp-struct-24x100k-bounded{tag}", "comp-struct", 2, options)
+
+
 COUNTS = (16, 32, 48)
 """Training tasks of multi-task agents, of 64."""
 SEARCH, STRUCT = (quarter(agent, tag="-bounded", **BOUNDED) for agent in ("comp-search", "comp-struct"))
@@ -242,6 +262,22 @@ EXPERIMENTS = Table(
             "paper": [
                 *(full(agent) for agent in ("comp-search", "comp-struct")),
                 *(full(agent, tag="-bounded", **BOUNDED) for agent in ("comp-search", "comp-struct")),
+            ],
+        },
+    ),
+    Experiment(
+        "ingredients",
+        "bounded rehearsal with each of its choices made differently in turn, drawn as Figure 3",
+        "fig3",
+        {
+            "smoke": [
+                tiny("comp-struct", tag=f"-bounded{tag}", offline={"consolidator": "bounded", **INGREDIENTS[tag]})
+                for tag in ("", "-tasks-4", "-epochs-1", "-repair-0")
+            ],
+            "small": [with_other(*one) for one in INGREDIENTS.items()],
+            "paper": [
+                quarter("comp-struct", tag=f"-bounded{tag}", offline={"consolidator": "bounded", **change})
+                for tag, change in INGREDIENTS.items()
             ],
         },
     ),

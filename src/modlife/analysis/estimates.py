@@ -102,11 +102,3 @@ def forecast(life: Planned, took: float | None, slower: float) -> Forecast:
         return Forecast(life, "to do", slower * seconds(life.config))
     done = len(evaluations(RunDirectory.open(life.out).metrics(), "seen")) / len(life.config.stages.stages)
     return Forecast(life, "begun", slower * seconds(life.config) * (1 - done))
-
-
-def in_words(length: float) -> str:
-    """A length of time, as exact as an estimate is."""
-    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
-        if length >= 2 * size:
-            return f"{length / size:.{0 if length >= 10 * size else 1}f} {unit}"
-    return f"{length:.0f} seconds"

@@ -15,6 +15,7 @@ from modlife.analysis.sparks import BLOCKS, in_bins, sparkline, table
 from modlife.analysis.story import SURE, Story, TaskStory
 from modlife.errors import plain
 from modlife.runs.store import OLD
+from modlife.timing import took
 
 EACH = 96
 """Lives with more tasks are told in groups of tasks, unless every task is asked for."""
@@ -264,14 +265,7 @@ def times(story: Story) -> list[str]:
         return []
     parts = ", ".join(f"{plain(name, 40)} {value / seconds:.0%}" for name, value in wall.items())
     memory = f", at most {peak:,.0f} MB of memory" if peak is not None else ""
-    return [f"time: {in_time(seconds)}{f' ({parts})' if parts else ''}{memory}"]
-
-
-def in_time(seconds: float) -> str:
-    """A time in words, as exact as it is long."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes_left = divmod(minutes, 60)
-    return f"{hours} h {minutes_left} min" if hours else f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
+    return [f"time: {took(seconds)}{f' ({parts})' if parts else ''}{memory}"]
 
 
 # Several
@@ -340,7 +334,7 @@ def numbers(stories: Sequence[Story]) -> list[list[str]]:
         ("gained since, mean", lambda one: told(one.mean_change, sign=True)),
         ("worst", lambda one: told(one.losses[0].change, sign=True) if one.losses else None),
         ("alarms", lambda one: str(len(one.alarms)) if one.looked else None),
-        ("time", lambda one: in_time(seconds) if (seconds := spent(one)) else None),
+        ("time", lambda one: took(seconds) if (seconds := spent(one)) else None),
         ("megabytes", lambda one: told(one.standing.peak_megabytes, digits=0)),
     ]
     rows = [[name, *((of(story) or "-") for story in stories)] for name, of in lines]

@@ -24,6 +24,8 @@ from modlife.runs.config import LifeConfig, life_from_options
 from modlife.runs.many import Planned
 
 TABLE = "table.csv"
+FIRST_SEED = 1000
+"""Lives that are reported have small seeds: nothing is chosen on them."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Trial:
         """Its lives: each setting with each seed, seed after seed, so that an early look sees all settings."""
         return [
             Planned(self.config(setting, seed), self.folder / f"{in_name(setting)}-{seed}")
-            for seed in range(self.seeds)
+            for seed in range(FIRST_SEED, FIRST_SEED + self.seeds)
             for setting in self.settings
         ]
 

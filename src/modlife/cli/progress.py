@@ -20,6 +20,7 @@ from modlife.lifelong.reports import Curve
 from modlife.runs.config import LifeConfig
 from modlife.runs.forecast import EVALUATION, FINAL
 from modlife.runs.life import Watch
+from modlife.timing import foreseen
 
 SECONDS_BETWEEN_LINES = 10.0
 WIDE = 100
@@ -121,7 +122,7 @@ class Meter:
     def left(self) -> str:
         """The time left, in words."""
         seconds = self.now.seconds
-        return "- left" if seconds is None else f"{in_words(seconds - (time.perf_counter() - self.told))} left"
+        return "- left" if seconds is None else f"{foreseen(seconds - (time.perf_counter() - self.told))} left"
 
     @property
     def speed(self) -> str:
@@ -135,19 +136,6 @@ class Meter:
     def latest(self) -> str:
         """The newest mean return, if there was one."""
         return "" if math.isnan(self.mean) else f"return {self.mean:.3f}"
-
-
-def in_words(seconds: float) -> str:
-    """A time that is foreseen, no more precisely than that can be."""
-    if seconds < 5:
-        return "a few seconds"
-    if seconds < 55:
-        return f"about {5 * round(seconds / 5)} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"about {minutes if minutes < 20 else 5 * round(minutes / 5)} min"
-    hours = seconds / 3600
-    return f"about {hours:.1f} h" if hours < 10 else f"about {hours:.0f} h"
 
 
 @dataclass

@@ -14,6 +14,7 @@ from modlife.cli.choices import REQUIRED
 from modlife.cli.sweep import end_with, live_together
 from modlife.cli.words import tell, whole_file
 from modlife.errors import InputError, plain
+from modlife.timing import foreseen, took
 
 if TYPE_CHECKING:
     from modlife.runs.many import Planned
@@ -85,19 +86,19 @@ def write_lives(experiment: Experiment, scale: Scale, path: Path) -> None:
 
 def tell_plan(lives: Sequence["Planned"], options: Options) -> None:
     """Which lives there are, and how long they take."""
-    from modlife.analysis.estimates import forecasts, in_words
+    from modlife.analysis.estimates import forecasts
     from modlife.runs.glimpses import all_left
 
     found, at_once = forecasts(lives), options.at_once or len(os.sched_getaffinity(0))
     for one in found:
-        about = f"took {in_words(one.seconds)}" if one.state == "ended" else f"about {in_words(one.seconds)}"
+        about = f"took {took(one.seconds)}" if one.state == "ended" else foreseen(one.seconds)
         print(plain(f"{one.state:<6} {one.life.out}  ({about})"))
     left = [one.seconds for one in found if one.state != "ended"]
     ended = len(found) - len(left)
     print(f"{options.experiment} at scale {options.scale}: {len(found)} lives, {ended} of them ended")
     if left:
         source = f"from the {ended} that ended" if ended else "from rates of a 2.8 GHz server core"
-        print(f"about {in_words(all_left([], left, at_once))} with {at_once} at a time: an estimate, {source}")
+        print(f"{foreseen(all_left([], left, at_once))} with {at_once} at a time: an estimate, {source}")
     print(plain(f"figure: {picture(options)}.png, .svg, .csv"))
 
 

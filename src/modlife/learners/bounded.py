@@ -31,7 +31,7 @@ from modlife.errors import InputError
 from modlife.learners.asking import numbers_and_values, said
 from modlife.learners.bcq import BCQ, BCQState, Values
 from modlife.learners.config import BoundedConfig
-from modlife.learners.offline import PIECE, Limits, some_steps, train
+from modlife.learners.offline import PIECE, PROBE, Limits, some_steps, train
 from modlife.learners.replay import AnyReplay, Replay
 from modlife.learners.replay_table import Layout, Lesson, ReplayTable, Rows, gather, put
 from modlife.learners.sharding import SECOND, THIRD
@@ -48,8 +48,8 @@ URGENT = 4.0
 """How many times as much as another task one counts in it that was harmed."""
 CLONED = 0.2
 """Work on an old task in a gradient step against that on the new one, with what is looked at and repaired; about."""
-PROBE, CHUNK = 256, 16
-"""Transitions by which a policy is judged, and policies that are judged at once."""
+CHUNK = 16
+"""Policies that are judged at once."""
 
 
 class Extra(eqx.Module):
@@ -209,15 +209,16 @@ class Bounded(BCQ):
         """As the config says."""
         return Limits(self.config.repair, self.config.drift, self.config.drop, self.config.refuse)
 
-    def drifts(self, bank: Bank, lessons: Sequence[Lesson]) -> Float[np.ndarray, " n"]:
+    def drifts(self, bank: Bank, lessons: Sequence[Lesson], *, rows: int) -> Float[np.ndarray, " n"]:
         """The mean divergence of each task's policy from its teacher, in some transitions of its replay."""
-        found = []
+        found, every = [], slice(None, None, PROBE // rows)
         for start in range(0, len(lessons), CHUNK):
             here = list(lessons[start : start + CHUNK])
             padded = here + here[:1] * (CHUNK - len(here))
-            rows, taught = (np.stack(part) for part in zip(*(one.replay.some(PROBE) for one in padded), strict=True))
+            asked, taught = zip(*(one.replay.some(PROBE) for one in padded), strict=True)
+            asked, taught = np.stack(asked)[:, every], np.stack(taught)[:, every]
             structures = np.array([one.structure for one in padded], np.int32)
-            found += np.asarray(drift_of(self.layout, bank, structures, rows, taught))[: len(here)].tolist()
+            found += np.asarray(drift_of(self.layout, bank, structures, asked, taught))[: len(here)].tolist()
         return np.array(found)
 
     def repaired(

@@ -35,6 +35,8 @@ PIECE = 300_000
 
 OLD = 0.65
 """Work on an old task, which shares some modules only, against that on the new one, of which all learn; about."""
+PROBE = 256
+"""Transitions, at most, by which a policy is judged."""
 NOISE = 0x0153
 """Sets the keys of what an objective draws apart from those of the order of samples."""
 
@@ -100,8 +102,8 @@ class Consolidator(Protocol):
         """How much of old tasks may be lost, and what is done about it."""
         ...
 
-    def drifts(self, bank: Bank, lessons: Sequence[Lesson]) -> Float[np.ndarray, " n"]:
-        """How far the policy of each task is from what it was taught, in some rows; asked if there are limits."""
+    def drifts(self, bank: Bank, lessons: Sequence[Lesson], *, rows: int) -> Float[np.ndarray, " n"]:
+        """How far the policy of each task is from what it was taught, in so many rows; asked if there are limits."""
         ...
 
     def repaired(
@@ -248,7 +250,7 @@ class Plain(ABC):
         """Constant."""
         return self.config.learning_rate
 
-    def drifts(self, bank: Bank, lessons: Sequence[Lesson]) -> Float[np.ndarray, " n"]:
+    def drifts(self, bank: Bank, lessons: Sequence[Lesson], *, rows: int) -> Float[np.ndarray, " n"]:
         """Nothing is known of it."""
         return np.zeros(len(lessons))
 

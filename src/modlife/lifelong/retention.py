@@ -2,7 +2,8 @@
 
 Only tasks that share a module with the new one can be harmed. Each is asked in some of its stored rows how far its
 policy is from its teacher, and compared with how far it was when it had just been folded in itself: no environment
-steps. Those that moved most, a bounded number, are then evaluated.
+steps. The more tasks there are, the fewer rows of each; those that seem to have moved most are asked again in all.
+Those that did, a bounded number, are then evaluated. So a look takes the same time with any number of tasks.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from modlife.domains.env import PRNGKey
-from modlife.learners.offline import Consolidator, Limits
+from modlife.learners.offline import PROBE, Consolidator, Limits
 from modlife.learners.replay import AnyReplay
 from modlife.learners.replay_table import Lesson
 from modlife.lifelong.evaluation import Evaluation, Judge
@@ -24,6 +25,10 @@ NUMBERS = 3
 """Numbers of a mark."""
 SUSPECTS = 8
 """Tasks, at most, that are evaluated at a time."""
+GLANCE, LEAST = 64 * PROBE, 8
+"""Rows of all tasks together in a first look, about; and rows of one, at the least."""
+AGAIN = 2 * SUSPECTS
+"""Tasks that are asked again in all rows, where the first look was at some."""
 
 
 @dataclass(frozen=True)
@@ -133,12 +138,29 @@ class Retention:
     def excess(self, bank: Bank, lessons: Sequence[Lesson]) -> Float[np.ndarray, " n"]:
         """How much further from its teacher each task but the last is than at its own time."""
         old = list(lessons[:-1])
-        return self.learner.drifts(bank, old) - np.array([Mark.of(one.replay).drift for one in old])
+        rows = glance(len(old))
+        excess = self.moved(bank, old, rows=rows)
+        if rows < PROBE:
+            most = np.argsort(-excess, kind="stable")[:AGAIN]
+            excess[most] = self.moved(bank, [old[n] for n in most], rows=PROBE)
+        return excess
+
+    def moved(self, bank: Bank, lessons: Sequence[Lesson], *, rows: int) -> Float[np.ndarray, " n"]:
+        """The same, of these tasks, by so many rows of each."""
+        return self.learner.drifts(bank, lessons, rows=rows) - np.array([Mark.of(one.replay).drift for one in lessons])
 
     def mark(self, bank: Bank, lesson: Lesson, task: Task, *, key: PRNGKey) -> Mark:
         """How well a task is done that has just been folded in."""
         evaluation = self.judge.evaluate([task], [bank.pick(lesson.structure)], key=key)
-        return Mark.measured(float(self.learner.drifts(bank, [lesson])[0]), evaluation, 0)
+        return Mark.measured(float(self.learner.drifts(bank, [lesson], rows=PROBE)[0]), evaluation, 0)
+
+
+def glance(tasks: int) -> int:
+    """Rows of each of so many tasks in a first look: a power of two, so that few programs are compiled."""
+    rows = PROBE
+    while rows > LEAST and tasks * rows > GLANCE:
+        rows //= 2
+    return rows
 
 
 def harm_of(excess: Sequence[float] | Float[np.ndarray, " n"]) -> float:

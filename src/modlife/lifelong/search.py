@@ -174,12 +174,16 @@ class ChooseStructure:
 
     def end(self, state: AgentState) -> tuple[AgentState, Reports]:
         """The structure is settled."""
-        chosen = self.known(state, self.task) or self.search.choice(state.params.sizes, state.work)
-        chosen = replace(chosen, structure=least_used((chosen.structure, *chosen.tied), state.structures))
+        chosen = self.chosen(state)
         policy = state.params.pick(chosen.structure)
         zero_shot = self.judge.evaluate([self.task], [policy], key=self.key_evaluate)
         state = state.noting(structures=(*state.structures, chosen.structure), spent=chosen.steps)
         return replace(state, solved=bool(zero_shot.success.any())), (chosen, Evaluated("zero-shot", zero_shot))
+
+    def chosen(self, state: AgentState) -> Chosen:
+        """What is known, or what was found; of structures that tie, the one whose modules serve fewest tasks."""
+        chosen = self.known(state, self.task) or self.search.choice(state.params.sizes, state.work)
+        return replace(chosen, structure=least_used((chosen.structure, *chosen.tied), state.structures))
 
 
 def found_structure(agent: Agent, state: AgentState, task: Task, *, key: PRNGKey) -> Structure | None:
@@ -188,13 +192,12 @@ def found_structure(agent: Agent, state: AgentState, task: Task, *, key: PRNGKey
     None where there is nothing to search for: it has met the task, is told structures, or has none.
     """
     phase = None if agent.together or task in state.met else agent.phases([task], key=key)[0]
-    if phase is None or phase.name != ChooseStructure.name or not phase.length(state):
+    if not isinstance(phase, ChooseStructure) or not phase.length(state):
         return None
     searching = begun(phase, state)
     for done, work, _ in phase.run(searching):
         searching = replace(searching.noting(done=done), work=work)
-    found, _ = phase.end(searching)
-    return found.structures[-1]
+    return phase.chosen(searching).structure
 
 
 def least_used(options: Sequence[Structure], structures: Sequence[Structure]) -> Structure:

@@ -9,10 +9,11 @@ from modlife.analysis.groups import Group, counted
 from modlife.analysis.lives import label
 from modlife.analysis.report.charts import Table, number
 from modlife.analysis.report.markup import Markup, element, joined
-from modlife.analysis.report.sections import duration, plural, shown_table
+from modlife.analysis.report.sections import plural, shown_table
 from modlife.analysis.report.told import Study, Told
 from modlife.metrics import mean_and_error
 from modlife.runs.store import OLD
+from modlife.timing import took
 
 DOING = {
     "structure": "has found its modules",
@@ -123,7 +124,7 @@ def numbers(told: Told) -> list[tuple[str, str, str]]:
     if not told.has_ended:
         found.append(("Tasks", f"{life.tasks} of {told.planned}", "learnt so far"))
     if told.cost.seconds:
-        found.append(("Time", duration(told.cost.seconds), "wall-clock"))
+        found.append(("Time", took(told.cost.seconds), "wall-clock"))
     return found
 
 

@@ -59,11 +59,3 @@ def note(text: object) -> Markup:
 def plural(count: int, what: str, many: str = "") -> str:
     """A number of things."""
     return f"{count:,} {what if count == 1 else many or what + 's'}"
-
-
-def duration(seconds: float) -> str:
-    """A time in words."""
-    minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

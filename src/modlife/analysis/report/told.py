@@ -13,7 +13,7 @@ from modlife.analysis.groups import Group, grouped, in_steps
 from modlife.analysis.lives import FinishedLife, label, read_life, without_copies
 from modlife.errors import InputError
 from modlife.metrics import Record
-from modlife.runs.checkpoints import Description
+from modlife.runs.standing import newest_description
 from modlife.runs.store import RunDirectory
 
 
@@ -118,7 +118,7 @@ def read(path: Path) -> Told:
         life = read_life(path)
         told = {"life": life, "planned": life.tasks, "has_ended": True, "cost": cost_of(life.summary)}
     else:
-        config, records, known = run.config(), run.metrics(), newest(run)
+        config, records, known = run.config(), run.metrics(), newest_description(run)
         life, current = so_far(path, config, records)
         spent = {} if known is None else {"wall_seconds": known.wall_seconds, "cpu_seconds": known.cpu_seconds}
         cost = cost_of({**spent, "peak_megabytes": known and known.peak_megabytes})
@@ -140,16 +140,6 @@ def so_far(path: Path, config: Any, records: list[Record]) -> tuple[FinishedLife
     seen = {"tasks": list(last), "return": returns, "success": success, "mean_return": mean}
     now = tuple(record for record in records if record["kind"] != "curriculum" and record.get("stage") not in ended)
     return FinishedLife(path, config, {"tasks": len(last), "seen": seen}, before, goes_on=True), now
-
-
-def newest(run: RunDirectory) -> Description | None:
-    """What the newest checkpoint says that can be read."""
-    for number in reversed(run.checkpoints.numbers()):
-        try:
-            return run.checkpoints.verify(run.checkpoints.path(number))[0].description
-        except InputError:  # damaged, or removed by its writer right now
-            continue
-    return None
 
 
 def cost_of(summary: dict[str, Any]) -> Cost:

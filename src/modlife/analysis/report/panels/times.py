@@ -2,8 +2,9 @@
 
 from modlife.analysis.report.bars import lying_chart
 from modlife.analysis.report.charts import Chart, Range, Table, number
-from modlife.analysis.report.sections import Section, duration
+from modlife.analysis.report.sections import Section
 from modlife.analysis.report.told import Study, Told
+from modlife.timing import took
 
 WORDS = {
     "structure": "searching",
@@ -27,11 +28,11 @@ def panel(study: Study) -> Section | None:
 def sentence(study: Study, known: list[Told]) -> str:
     """Time and memory in words."""
     if not study.only:
-        return f"Wall-clock time; together {duration(sum(told.cost.seconds for told in known))}."
+        return f"Wall-clock time; together {took(sum(told.cost.seconds for told in known))}."
     cost, steps = known[0].cost, known[0].life.summary.get("steps_per_second")
     most = f" Its process took at most {cost.megabytes:,.0f} MB of memory." if cost.megabytes else ""
     speed = f" That is {steps:,} environment steps a second, all phases counted." if type(steps) is int else ""
-    return f"{duration(cost.seconds)} in all.{speed}{most}"
+    return f"{took(cost.seconds)} in all.{speed}{most}"
 
 
 def of_life(told: Told, phases: list[str]) -> Chart:
@@ -73,7 +74,7 @@ def of_lives(known: list[Told], phases: list[str]) -> Chart:
         rows,
         Range(0, 1.02 * slowest.cost.seconds / 60),
         title="Minutes of each life",
-        about=f"{slowest.name} took longest: {duration(slowest.cost.seconds)}.",
+        about=f"{slowest.name} took longest: {took(slowest.cost.seconds)}.",
         say="{row}, {column}: {value} minutes",
         table=Table(head, numbers),
         x="minutes",
