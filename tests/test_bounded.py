@@ -103,7 +103,7 @@ def test_every_old_task_gets_its_share(lessons: list[Lesson]):
 
 def test_weights_say_how_much_the_new_task_counts(lessons: list[Lesson]):
     """Weights of a table are relative to the mean: they add up to the number of its tasks."""
-    for share, expected in ((None, 1 / len(lessons)), (0.5, 0.5)):
+    for share, expected in ((None, 1 / len(lessons)), (0.5, 0.5), (0.01, 1 / len(lessons))):
         weights = [lesson.weight for lesson in learner(new_share=share).turn(lessons, 0, key=KEY)]
         np.testing.assert_allclose(weights, [3 * expected, *[3 * (1 - expected) / 2] * 2])
     (alone,) = learner(new_share=0.5).turn(lessons[-1:], 0, key=KEY)

@@ -1,7 +1,9 @@
-"""Memory is counted before it is asked for: a system that has none left ends a program without a word."""
+"""Memory is counted before it is asked for (a system without any left ends programs without a word), and given back."""
 
 import contextlib
+import ctypes
 import resource
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,16 @@ def check_memory(need: float, what: str, *, way_out: str) -> None:
         raise InputError(
             f"{what} takes at least {need / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are free. {way_out}"
         )
+
+
+def give_back() -> None:
+    """Hands memory that was freed back to the system, where the C library keeps it otherwise, in pieces.
+
+    What phases of a life take and free differs in size, so that without this the process grows from task to task.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # another C library than GNU's
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def check_address_space() -> None:

@@ -1,6 +1,6 @@
 """Consolidation at a cost that does not grow with the number of tasks.
 
-    L = s L(new) + (1 - s) mean of L(old) over the old tasks that share a module        s: `new_share`, or 1 / all tasks
+    L = s L(new) + (1 - s) mean of L(old) over the old tasks that share a module  s: 1 / all tasks, at least `new_share`
 
 Each gradient step takes the new task and a few of the old ones, which go round in random order and are weighted so that
 the mean over rounds of the gradient is that of L. Old tasks are *cloned*: their replay is thinned, and tells the
@@ -148,8 +148,8 @@ class Bounded(BCQ):
         order = np.asarray(jax.random.permutation(key, len(old)))
         here = [old[order[(number * count + place) % len(old)]] for place in range(count)]
         parts = np.array([1, *[URGENT] * len(present), *[len(old) / max(1, count)] * count])
-        if self.config.new_share and len(parts) > 1:
-            parts[0] = self.config.new_share / (1 - self.config.new_share) * parts[1:].sum()
+        if self.config.new_share:
+            parts[0] = max(1, self.config.new_share / (1 - self.config.new_share) * parts[1:].sum())
         weights = (len(parts) * parts / parts.sum()).tolist()
         return [replace(one, weight=part) for one, part in zip([new, *present, *here], weights, strict=True)]
 

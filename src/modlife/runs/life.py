@@ -14,7 +14,7 @@ from modlife.errors import Diverged, InputError
 from modlife.learners.replay import Packing
 from modlife.lifelong.agent import Agent, AgentState
 from modlife.lifelong.loop import Moment, live
-from modlife.memory import check_memory
+from modlife.memory import check_memory, give_back
 from modlife.metrics import stages_of, summarise
 from modlife.pauses import pause, stopped_by
 from modlife.runs.checkpoints import IN_MEMORY, Description
@@ -110,6 +110,8 @@ class Life:
                 self.watch.moment(now)
                 if self.is_due(now):
                     self.save(now)
+                if now.done == now.length:
+                    give_back()
                 interrupts.check()
                 yield now
         except (GeneratorExit, Stopped, Diverged):
