@@ -128,6 +128,14 @@ def test_the_cost_of_a_phase_does_not_grow_with_tasks(bank: Bank, lessons: list[
 # The loss
 
 
+def test_features_are_kept_of_as_many_rows_as_old_tasks_have(bank: Bank, lessons: list[Lesson]):
+    """The new task, all of whose modules move, has none; its values are of all its rows."""
+    one = learner(old_rows=3 * ENVS)
+    table, extra = one.opened(bank, lessons[-1])
+    assert table.features.shape[1:3] == (4, ENVS) and extra.values.shape[:3] == (1, TIMES + 1, ENVS)
+    assert one.kept(lessons[0].replay.read(), bank.pick(NEW), key=KEY).length == 4
+
+
 def test_terms_by_hand(bank: Bank, lessons: list[Lesson]):
     """Old tasks are drawn to what was said, the new one to rewards."""
     one = learner()

@@ -137,7 +137,8 @@ class BCQ(Plain):
         pattern, number = self.layout.patterns[int(table.patterns[task])], jnp.int32(task)
         chains = zip(pattern, target, table.bank.pick(table.structures[task]), strict=True)
         policy = tuple(mine if moves else other for moves, mine, other in chains)
-        return put(values, number, over_rows(self.layout, pattern.index(True), target_values, table, number, policy))
+        depth, times = pattern.index(True), self.layout.extent[0]
+        return put(values, number, over_rows(self.layout, depth, times, target_values, table, number, policy))
 
 
 def target_values(

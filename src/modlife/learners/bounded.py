@@ -269,15 +269,13 @@ class Bounded(BCQ):
         if self.config.td != "none":
             actors, values = replay.taught[..., : self.actions], self.said(replay, policy)[..., self.actions :]
             replay = replace(replay, taught=np.concatenate([actors, values], axis=-1))
-        rows = self.config.old_rows
-        if rows is None:
-            return replay
-        return replay.thinned(max(1, rows // self.layout.envs), key=key)
+        times = self.layout.old_times
+        return replay if times is None else replay.thinned(times, key=key)
 
     def in_order(self, replay: AnyReplay) -> bool:
         """Whether nothing was left out of it."""
-        rows, times = self.config.old_rows, self.layout.times
-        return rows is None or replay.times > (kept := max(1, rows // self.layout.envs)) or kept >= times
+        kept = self.layout.old_times
+        return kept is None or replay.times > kept or kept >= self.layout.times
 
     def said(self, replay: Replay, policy: Chain) -> Float16[np.ndarray, "time E n"]:
         """What a policy says of every transition."""
@@ -285,8 +283,9 @@ class Bounded(BCQ):
 
 
 def bounded(layout: Layout, config: BoundedConfig, discount: float) -> Bounded:
-    """The consolidator: its tables have room for the tasks of a gradient step."""
-    return Bounded(replace(layout, room=config.tasks or layout.room), config, discount)
+    """The consolidator: its tables have room for the tasks of a gradient step, of old ones as much as is kept."""
+    old_times = None if config.old_rows is None else min(layout.times, max(1, config.old_rows // layout.envs))
+    return Bounded(replace(layout, room=config.tasks or layout.room, old_times=old_times), config, discount)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -58,7 +58,7 @@ class ReplayTable(eqx.Module):
     """Packed transitions, then the rows that `Replay` has after them."""
     following: Int[Array, "task step E"]
     """Where the observation after each transition stands; without finals, in the next row, and this is empty."""
-    features: Float[Array, "slot time E 32"]
+    features: Float[Array, "slot kept E 32"]
     bank: Bank
     structures: Int[Array, "task F"]
     times: Int[Array, " task"]
@@ -98,6 +98,8 @@ class Layout:
     finals: bool = False
     """Whether replays tell what time limits cut off."""
     devices: Devices = ONE
+    old_times: int | None = None
+    """Most time steps in the replay of a task of which some module stands still, where that is less."""
 
     @property
     def packing(self) -> Packing:
@@ -113,6 +115,11 @@ class Layout:
     def extent(self) -> tuple[int, int]:
         """Rows of a task: over time, and over environments."""
         return self.times + 1 + (self.times // self.env.horizon + 1 if self.finals else 0), self.envs
+
+    @property
+    def kept_extent(self) -> tuple[int, int]:
+        """Rows of a task of which features are kept: some module stands still before the first one that moves."""
+        return self.extent if self.old_times is None else (self.old_times + 1, self.envs)
 
     @property
     def slot_count(self) -> int:
@@ -142,7 +149,7 @@ class Layout:
         replays = [lesson.replay for lesson in lessons]
         parts: dict[str, Any] = {
             "bank": bank,
-            "features": self.devices.zeros((self.slot_count, *self.extent, SLOT), THIRD),
+            "features": self.devices.zeros((self.slot_count, *self.kept_extent, SLOT), THIRD),
             "rows": self.rows(replays),
             "following": self.following(replays),
             **self.facts(lessons),
@@ -201,7 +208,7 @@ class Layout:
 
     def keep_features(self, table: ReplayTable, task: int, *, depth: int) -> ReplayTable:
         """The table with the features of a task in their slots; the old table's features are gone."""
-        kept = over_rows(self, depth, frozen_features, table, jnp.int32(task))
+        kept = over_rows(self, depth, self.kept_extent[0], frozen_features, table, jnp.int32(task))
         features = table.features
         for n in range(kept.shape[-1] // SLOT):
             features = put(features, table.slots[task] + n, kept[..., n * SLOT : (n + 1) * SLOT])
@@ -309,14 +316,14 @@ OfRows = Callable[..., Float[Array, "B w"]]
 """Some numbers for each row of a task: takes what `frozen_features` takes, and `more`."""
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def over_rows(
-    layout: Layout, depth: int, function: OfRows, table: ReplayTable, task: Array, *more: Any
+    layout: Layout, depth: int, times: int, function: OfRows, table: ReplayTable, task: Array, *more: Any
 ) -> Float[Array, "time E w"]:
-    """The function of all rows of a task, some at a time; zero after the task's last row."""
+    """The function of all rows of a task, of which there are so many over time, some at a time; zero after its last."""
 
     def share(table: ReplayTable, task: Array, *more: Any) -> Array:
-        _, times, envs, _ = table.rows.shape
+        envs = table.rows.shape[2]
         size = min(SAMPLES, times * envs)
         some = jax.ShapeDtypeStruct((size,), jnp.int32)
         width = jax.eval_shape(partial(function, layout, depth, table, task), some, *more).shape[1]
