@@ -16,12 +16,13 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from digest_lives import short, table
+from digest_lives import losses, short, table, tasks_of
 
 from modlife import metrics
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, label, read_life
 from modlife.analysis.measures import ALONE, scores_of_life
+from modlife.analysis.report.sections import plural
 from modlife.errors import InputError, unknown
 from modlife.lifelong.agents import AGENTS
 from modlife.metrics import Scores, every_metric, known_mean, mean_and_error
@@ -233,6 +234,27 @@ def figure_3_cost() -> str:
     return markdown(heads, rows)
 
 
+def forgotten() -> str:
+    """Tasks that ended more than .05, beyond twice their error, below their return after their own stage."""
+    rows = []
+    for life in (life for group in all_tasks() for life in group.lives if life.consolidator):
+        tasks = tasks_of(life)
+        for task in losses({"tasks": tasks}):
+            then, end = (short(tasks[task][name][0]) for name in ("after_own_stage", "at_the_end"))
+            rows.append([called(life), str(life.seed), task, then, end, repairs(life, task)])
+    return markdown(["agent, steps a task, offline", "seed", "task", "then", "at the end", "repair"], rows)
+
+
+def repairs(life: FinishedLife, task: str) -> str:
+    """What was tried for a task that was harmed."""
+    looks = [record for record in life.records if record["kind"] == "retention"]
+    told = [look for look in looks if any(one["task"] == task for one in look["harmed"])]
+    if not looks:
+        return "nobody looked"
+    rounds, left = (sum((look["round"] is None) == last for look in told) for last in (False, True))
+    return f"{plural(rounds, 'round')}; still harmed after {plural(left, 'phase')}" if told else "not noticed"
+
+
 def rehearsal() -> str:
     """Bounded rehearsal beside the paper's way."""
     return table(json.loads(Path("docs/offline-32.json").read_text())) + "\n"
@@ -254,6 +276,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "fig3": figure_3,
     "fig3-time": figure_3_over_time,
     "fig3-cost": figure_3_cost,
+    "forgotten": forgotten,
     "offline-32": rehearsal,
     "metrics": definitions,
 }
