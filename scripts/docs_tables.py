@@ -11,14 +11,17 @@ import contextlib
 import json
 import re
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from digest_lives import losses, short, table, tasks_of
 
 from modlife import metrics
+from modlife.analysis.comparison import COLUMNS, compare, told
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, label, read_life
 from modlife.analysis.measures import ALONE, scores_of_life
@@ -234,6 +237,20 @@ def figure_3_cost() -> str:
     return markdown(heads, rows)
 
 
+def compared() -> str:
+    """All agents over all 64 tasks at a quarter of the paper's steps: what they reached, kept and cost."""
+    lives = [life for group in all_tasks() for life in group.lives if life.steps_per_task == QUARTER]
+    with warnings.catch_warnings(action="ignore"):  # the oldest lives have no checksums
+        rows = compare([life.path for life in lives])
+    cells = [[row["label"].replace(", 64 tasks, 250k steps", ""), str(row["seeds"]), *numbers(row)] for row in rows]
+    return markdown(["agent, offline", "seeds", *(column.name for column in COLUMNS)], cells)
+
+
+def numbers(row: dict[str, Any]) -> list[str]:
+    """The columns of a line of `modlife table`."""
+    return [told(row[one.name], row[f"{one.name} +-"], one.digits).replace("+-", "± ") for one in COLUMNS]
+
+
 def forgotten() -> str:
     """Tasks that ended more than .05, beyond twice their error, below their return after their own stage."""
     rows = []
@@ -276,6 +293,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "fig3": figure_3,
     "fig3-time": figure_3_over_time,
     "fig3-cost": figure_3_cost,
+    "compared": compared,
     "forgotten": forgotten,
     "offline-32": rehearsal,
     "metrics": definitions,

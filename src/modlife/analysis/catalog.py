@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from modlife.analysis.studies import TUNED
 from modlife.registry import Table
 
 if TYPE_CHECKING:
@@ -113,6 +114,11 @@ def quarter(agent: str, *, tasks: int | None = None, seeds: int = 3, tag: str = 
     return Lot(f"{agent}-{tasks or 64}x250k{tag}", agent, seeds, {"steps": 250_000, "tasks": tasks, **options})
 
 
+def tuned(agent: str) -> Lot:
+    """The same with the settings that were chosen for an agent, where there are any."""
+    return quarter(agent, **TUNED.get(agent, {}))
+
+
 def full(agent: str, *, tasks: int | None = None, tag: str = "", **options: Any) -> Lot:
     """The paper's lives: a million steps a task, six seeds."""
     return Lot(f"{agent}-{tasks or 64}x1M{tag}", agent, 6, {"steps": 1_000_000, "tasks": tasks, **options})
@@ -186,7 +192,7 @@ EXPERIMENTS = Table(
         "fig3",
         {
             "smoke": [tiny(agent) for agent in ("comp-search", "comp-struct", "stl", "pc", "ewc", "clear")],
-            "small": [SEARCH, STRUCT, RANDOM_ORDER, *(quarter(agent) for agent in PLAIN)],
+            "small": [SEARCH, STRUCT, RANDOM_ORDER, *(tuned(agent) for agent in PLAIN)],
             "paper": [full(agent) for agent in ("comp-search", "comp-struct", "comp-search-nc", *PLAIN)],
         },
     ),
@@ -211,7 +217,7 @@ EXPERIMENTS = Table(
             ],
             "small": [
                 *(quarter(agent, tasks=n, seeds=2) for agent in ("mtl", "mtl-chain") for n in COUNTS),
-                *(SEARCH, quarter("clear"), MODULAR_CLEAR, quarter("pc"), BATCH_PC),
+                *(SEARCH, tuned("clear"), MODULAR_CLEAR, tuned("pc"), BATCH_PC),
             ],
             "paper": [
                 *(full(agent, tasks=n) for agent in ("mtl", "mtl-chain") for n in COUNTS),

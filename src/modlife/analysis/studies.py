@@ -80,3 +80,11 @@ STUDIES = Table(
         "ours: Ahn et al. 2025 give both halves the same weight",
     ),
 )
+
+TUNED: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+    "ewc": {"ewc": {"strength": 100.0}},
+    "pc": {"compress": {"strength": 100.0}},
+    "clear": {"clear": {"ratio": 1.5}},
+}
+"""What was chosen for agents in the 2-D world, by groups of options: `docs/tuning/`, a table for each study. By default
+agents have the paper's values: 10,000, 10 and 1.5."""
