@@ -8,6 +8,7 @@ Returns are means over seeds, with the standard error over seeds in parentheses 
 
 import argparse
 import contextlib
+import csv
 import json
 import re
 import sys
@@ -224,7 +225,8 @@ def trained(life: FinishedLife, step: int) -> float:
 
 def figure_3_cost() -> str:
     """Lifelong learning: minutes and memory, of lives that tell."""
-    heads = ["agent, steps a task, offline", *PHASES, "all, wall-clock minutes", "processor minutes", "most memory"]
+    costs = ["all, wall-clock minutes", "processor minutes", "online steps per processor second", "most memory"]
+    heads = ["agent, steps a task, offline", *PHASES, *costs]
     rows = []
     for group in all_tasks():
         told = [life.summary for life in group.lives if "wall_seconds" in life.summary]
@@ -232,8 +234,11 @@ def figure_3_cost() -> str:
             phases = [f"{np.mean([one['wall_seconds'].get(name, 0) for one in told]) / 60:.1f}" for name in PHASES]
             every = f"{np.mean([one['seconds'] for one in told]) / 60:.0f}"
             processor = f"{np.mean([sum(one['cpu_seconds'].values()) for one in told]) / 60:.0f}"
+            online = sum(one["tasks"] * one["steps_per_task"] for one in told) / sum(
+                one["cpu_seconds"]["online"] for one in told
+            )
             memory = f"{max(one['peak_megabytes'] for one in told) / 1000:.2f} GB"
-            rows.append([group.label, *phases, every, processor, memory])
+            rows.append([group.label, *phases, every, processor, f"{online:,.0f}", memory])
     return markdown(heads, rows)
 
 
@@ -249,6 +254,24 @@ def compared() -> str:
 def numbers(row: dict[str, Any]) -> list[str]:
     """The columns of a line of `modlife table`."""
     return [told(row[one.name], row[f"{one.name} +-"], one.digits).replace("+-", "± ") for one in COLUMNS]
+
+
+def tuning() -> str:
+    """What was tried for baselines, and chosen."""
+    rows = []
+    for path in sorted(Path("docs/tuning").glob("*.csv")):
+        with path.open() as file:
+            lines = list(csv.DictReader(file))
+        option = next(name for name in lines[0] if "." in name)
+        tried = [f"{float(line[option]):g}: {short(float(line['return']))}{errors(line)}" for line in lines]
+        best = next(float(line[option]) for line in lines if line["chosen"])
+        rows.append([lines[0]["agent"], f"`--{option}`", lines[0]["lives"], "; ".join(tried), f"{best:g}"])
+    return markdown(["agent", "option", "seeds", "mean return over five tasks at the end", "chosen"], rows)
+
+
+def errors(line: dict[str, str]) -> str:
+    """The standard error over seeds of a line of a search for settings, where there are several."""
+    return f" ({short(float(line['standard_error']))})" if line["standard_error"] else ""
 
 
 def forgotten() -> str:
@@ -294,6 +317,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "fig3-time": figure_3_over_time,
     "fig3-cost": figure_3_cost,
     "compared": compared,
+    "tuning": tuning,
     "forgotten": forgotten,
     "offline-32": rehearsal,
     "metrics": definitions,

@@ -82,7 +82,7 @@ STUDIES = Table(
 )
 
 TUNED: Mapping[str, Mapping[str, Mapping[str, float]]] = {
-    "ewc": {"ewc": {"strength": 100.0}},
+    "ewc": {"ewc": {"strength": 0.1}},
     "pc": {"compress": {"strength": 100.0}},
     "clear": {"clear": {"ratio": 1.5}},
 }
