@@ -42,7 +42,7 @@ RESULTS = ROOT / "results"
 COMMITTED = {
     "fig2": sorted(path for name in ("mtl-[1-9]*", "mtl-monolithic-*", "stl-64-*") for path in RESULTS.glob(name)),
     "figE1": sorted([*RESULTS.glob("mtl-[1-9]*"), *RESULTS.glob("mtl-chain-*")]),
-    "fig3": [*sorted(RESULTS.glob("comp-*")), RESULTS / "stl-64-0", RESULTS / "stl-64-1"],
+    "fig3": sorted([*RESULTS.glob("*-64x250k-*"), *RESULTS.glob("stl-64-*")]),
     "stl": sorted(RESULTS.glob("stl-four-*")),
 }
 """What docs/images were drawn from."""
