@@ -48,6 +48,8 @@ RELEASED = {
 LOST = 0.02
 STEPS = (50_000, 100_000, 250_000, 500_000, 1_000_000)
 PARTS = 8
+MOST = 500
+"""The largest return of a robot task."""
 RECENT, OFTEN = 5, 0.8
 """A task counts as learnt when its mean success over so many updates is so high."""
 PHASES = ("structure", "online", "offline", "evaluation")
@@ -313,6 +315,27 @@ def first_of(steps: Sequence[int], reached: Sequence[bool]) -> str:
     return next((f"{step:,}" for step, here in zip(steps, reached, strict=True) if here), "never")
 
 
+def consolidators() -> str:
+    """What consolidators made of the same explored replay of robot tasks."""
+    told = [json.loads(line) for line in Path("docs/consolidators.jsonl").read_text().splitlines()]
+    rows = []
+    for one in (one for one in told if one["acting"] == "actor"):
+        by_mean = next(two for two in told if two["acting"] != "actor" and same_learner(one, two))
+        online = next(two for two in told if two["learner"] == "online" and two["task"] == one["task"])
+        lost = (one["return"] - online["return"]) / MOST
+        error = np.hypot(one["error"], online["error"]) / MOST
+        change = "" if one is online else f"{short(lost, '+')} ({short(error)})"
+        values = [f"{two['return']:.0f} ({two['error']:.0f}), {two['success']:.2f}" for two in (one, by_mean)]
+        rows.append([one["task"], one["learner"], *values, change, f"{one['seconds']:.0f} s"])
+    heads = ["task", "policy", "drawn actions: return, success", "mean action: return, success"]
+    return markdown([*heads, "drop, of the maximum", "processor time"], rows)
+
+
+def same_learner(one: dict[str, Any], two: dict[str, Any]) -> bool:
+    """Whether two lines are of the same policy."""
+    return (one["task"], one["learner"]) == (two["task"], two["learner"])
+
+
 def definitions() -> str:
     """All metrics."""
     rows = [
@@ -333,6 +356,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "tuning": tuning,
     "forgotten": forgotten,
     "robot-pilots": pilots,
+    "consolidators": consolidators,
     "offline-32": rehearsal,
     "metrics": definitions,
 }
