@@ -336,6 +336,20 @@ def same_learner(one: dict[str, Any], two: dict[str, Any]) -> bool:
     return (one["task"], one["learner"]) == (two["task"], two["learner"])
 
 
+def refolded() -> str:
+    """Offline phases gone through again, each with one choice made differently: means over phases."""
+    found = json.loads(Path("docs/refold.json").read_text())
+    rows = []
+    for choice in dict.fromkeys(one["choice"] for one in found):
+        own = [one for one in found if one["choice"] == choice]
+        lost = over_seeds([one["return"] - one["online"] for one in own], "+")
+        old, worst = over_seeds([one["old"] for one in own], "+"), short(min(one["worst_old"] for one in own), "+")
+        drift, seconds = (np.mean([one[name] for one in own]) for name in ("drift", "seconds"))
+        rows.append([choice, lost, short(drift), old, worst, f"{seconds:.0f} s"])
+    heads = ["", "new task, against online", "from its teacher, nats", "old tasks' change", "worst of these"]
+    return markdown([*heads, "processor time"], rows)
+
+
 def definitions() -> str:
     """All metrics."""
     rows = [
@@ -357,6 +371,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "forgotten": forgotten,
     "robot-pilots": pilots,
     "consolidators": consolidators,
+    "refold": refolded,
     "offline-32": rehearsal,
     "metrics": definitions,
 }

@@ -305,7 +305,7 @@ class BoundedConfig(BCQConfig):
     tasks: int | None = 8
     """Tasks in a gradient step: the new one, and old ones that share a module with it, in turn; None for all."""
     new_share: float | None = None
-    """Share of the new task in the loss, if there are old ones; by default as much as each of those has."""
+    """Least share of the new task in the loss, if there are old ones; None for as much as each of those has."""
     old_rows: int | None = 10_000
     """Transitions that are kept of a task once it has been folded in; None for all."""
     clone: Literal["distributions", "actions"] = "distributions"
