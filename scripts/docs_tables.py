@@ -224,14 +224,14 @@ def figure_3_cost() -> str:
     heads = ["agent, steps a task, offline", *PHASES, *costs]
     rows = []
     for group in all_tasks():
-        told = [life.summary for life in group.lives if "wall_seconds" in life.summary]
+        lives = [life for life in group.lives if "wall_seconds" in life.summary]
+        told = [life.summary for life in lives]
         if told:
             phases = [f"{np.mean([one['wall_seconds'].get(name, 0) for one in told]) / 60:.1f}" for name in PHASES]
             every = f"{np.mean([one['seconds'] for one in told]) / 60:.0f}"
             processor = f"{np.mean([sum(one['cpu_seconds'].values()) for one in told]) / 60:.0f}"
-            online = sum(one["tasks"] * one["steps_per_task"] for one in told) / sum(
-                one["cpu_seconds"]["online"] for one in told
-            )
+            steps = sum(life.tasks * life.steps_per_task - searched(life) for life in lives)
+            online = steps / sum(one["cpu_seconds"]["online"] for one in told)
             memory = f"{max(one['peak_megabytes'] for one in told) / 1000:.2f} GB"
             rows.append([group.label, *phases, every, processor, f"{online:,.0f}", memory])
     return markdown(heads, rows)
@@ -272,7 +272,7 @@ def errors(line: dict[str, str]) -> str:
 def forgotten() -> str:
     """Tasks that ended more than .05, beyond twice their error, below their return after their own stage."""
     rows = []
-    for life in (life for group in all_tasks() for life in group.lives if life.consolidator):
+    for life in (life for group in all_tasks() for life in group.lives if metrics.structures(life.records)):
         tasks = tasks_of(life)
         for task in losses({"tasks": tasks}):
             then, end = (short(tasks[task][name][0]) for name in ("after_own_stage", "at_the_end"))
@@ -290,6 +290,11 @@ def repairs(life: FinishedLife, task: str) -> str:
     return f"{plural(rounds, 'round')}; still harmed after {plural(left, 'phase')}" if told else "not noticed"
 
 
+def searched(life: FinishedLife) -> int:
+    """Environment steps of its searches, which count against those of the online phase."""
+    return sum(record["steps"] for record in life.records if record["kind"] == "structure")
+
+
 def rehearsal() -> str:
     """Bounded rehearsal beside the paper's way."""
     return table(json.loads(Path("docs/offline-32.json").read_text())) + "\n"
@@ -298,7 +303,7 @@ def rehearsal() -> str:
 def pilots() -> str:
     """Single robot tasks: what was reached, and when."""
     rows = []
-    for life in lives_where(lambda config: config.agent == ALONE, "robot"):
+    for life in lives_where(lambda config: config.agent == ALONE and len(config.chosen) == 1, "robot"):
         curve = [record for record in life.records if record["kind"] == "curve"]
         steps, success = ([record["steps"] for record in curve], [np.mean(record["success"]) for record in curve])
         late = np.convolve(success, np.full(RECENT, 1 / RECENT), "valid")
@@ -328,7 +333,7 @@ def consolidators() -> str:
         values = [f"{two['return']:.0f} ({two['error']:.0f}), {two['success']:.2f}" for two in (one, by_mean)]
         rows.append([one["task"], one["learner"], *values, change, f"{one['seconds']:.0f} s"])
     heads = ["task", "policy", "drawn actions: return, success", "mean action: return, success"]
-    return markdown([*heads, "drop, of the maximum", "processor time"], rows)
+    return markdown([*heads, "change, of the maximum", "processor time"], rows)
 
 
 def same_learner(one: dict[str, Any], two: dict[str, Any]) -> bool:

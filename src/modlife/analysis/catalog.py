@@ -146,11 +146,14 @@ INGREDIENTS: Mapping[str, Mapping[str, Any]] = {
     "-epochs-10": {"epochs": 10},
     "-epochs-1": {"epochs": 1},
     "-actions": {"clone": "actions"},
+    "-old-rows-all": {"old_rows": None},
     "-td-all": {"td": "all", "old_rows": None},
     "-td-none": {"td": "none"},
     "-repair-0": {"repair": 0},
+    "-constant-rate": {"anneal": 1.0},
+    "-new-share": {"new_share": 0.15},
 }
-"""Bounded rehearsal as it is, and with one of its choices made differently."""
+"""Bounded rehearsal as it is, and with one of its choices made differently; `td` all needs all rows."""
 
 
 def with_other(tag: str, change: Mapping[str, Any]) -> Lot:

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from modlife.registry import Table
 
@@ -81,7 +82,7 @@ STUDIES = Table(
     ),
 )
 
-TUNED: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+TUNED: Mapping[str, Mapping[str, Any]] = {
     "ewc": {"ewc": {"strength": 0.1}},
     "pc": {"compress": {"strength": 100.0}},
     "clear": {"clear": {"ratio": 1.5}},

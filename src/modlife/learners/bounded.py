@@ -215,8 +215,8 @@ class Bounded(BCQ):
         for start in range(0, len(lessons), CHUNK):
             here = list(lessons[start : start + CHUNK])
             padded = here + here[:1] * (CHUNK - len(here))
-            asked, taught = zip(*(one.replay.some(PROBE) for one in padded), strict=True)
-            asked, taught = np.stack(asked)[:, every], np.stack(taught)[:, every]
+            some = [one.replay.some(PROBE) for one in padded]
+            asked, taught = (np.stack([pair[part][every] for pair in some]) for part in (0, 1))
             structures = np.array([one.structure for one in padded], np.int32)
             found += np.asarray(drift_of(self.layout, bank, structures, asked, taught))[: len(here)].tolist()
         return np.array(found)
@@ -259,6 +259,11 @@ class Bounded(BCQ):
     def taught(self) -> int:
         """The numbers of the actor's distribution, and what critics say."""
         return self.actions + self.layout.network.critic
+
+    @property
+    def kept_times(self) -> int | None:
+        """As the config says."""
+        return self.layout.old_times
 
     def explored(self, replay: Replay, policy: Chain) -> Replay:
         """With what the policy that explored said of every transition."""

@@ -117,6 +117,11 @@ class Consolidator(Protocol):
         """Numbers that it wants to know of a policy for each transition."""
         ...
 
+    @property
+    def kept_times(self) -> int | None:
+        """Time steps, at most, that it keeps of a task once that has been folded in; None for all."""
+        ...
+
     def load(self, tasks: int) -> float:
         """How much work a gradient step is with so many tasks at hand, against one with the new task alone."""
         ...
@@ -249,6 +254,11 @@ class Plain(ABC):
     def learning_rate(self) -> optax.ScalarOrSchedule:
         """Constant."""
         return self.config.learning_rate
+
+    @property
+    def kept_times(self) -> int | None:
+        """All."""
+        return None
 
     def drifts(self, bank: Bank, lessons: Sequence[Lesson], *, rows: int) -> Float[np.ndarray, " n"]:
         """Nothing is known of it."""

@@ -139,7 +139,8 @@ def is_replay(replay: AnyReplay, layout: Layout, learner: Consolidator, *, folde
     taught = (replay.times, envs, learner.taught) if learner.taught else (0, 0, 0)
     marks = NUMBERS if folded and learner.limits.rounds else 0
     fits = width == [envs, layout.packing.words] and rows <= layout.extent[0]
-    times = 1 <= replay.times <= min(layout.times, rows - 1)
+    most = learner.kept_times if folded and learner.kept_times else layout.times
+    times = 1 <= replay.times <= min(most, rows - 1)
     return fits and times and replay.taught.shape == taught and replay.measured.shape == (marks,)
 
 
