@@ -12,7 +12,6 @@ import csv
 import json
 import re
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -22,14 +21,14 @@ import numpy as np
 from digest_lives import losses, short, table, tasks_of
 
 from modlife import metrics
-from modlife.analysis.comparison import COLUMNS, compare, told
+from modlife.analysis.comparison import COLUMNS, compare_lives, told
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, label, read_life
 from modlife.analysis.measures import ALONE, scores_of_life
 from modlife.analysis.report.sections import plural
 from modlife.errors import InputError, unknown
 from modlife.lifelong.agents import AGENTS
-from modlife.metrics import Scores, every_metric, known_mean, mean_and_error
+from modlife.metrics import Curve, Scores, every_metric, known_mean, mean_and_error, steps_to
 from modlife.runs.config import LifeConfig
 from modlife.runs.store import RunDirectory
 
@@ -240,9 +239,10 @@ def figure_3_cost() -> str:
 def compared() -> str:
     """All agents over all 64 tasks at a quarter of the paper's steps: what they reached, kept and cost."""
     lives = [life for group in all_tasks() for life in group.lives if life.steps_per_task == QUARTER]
-    with warnings.catch_warnings(action="ignore"):  # the oldest lives have no checksums
-        rows = compare([life.path for life in lives])
-    cells = [[row["label"].replace(", 64 tasks, 250k steps", ""), str(row["seeds"]), *numbers(row)] for row in rows]
+    cells = [
+        [row["label"].replace(", 64 tasks, 250k steps", ""), str(row["seeds"]), *numbers(row)]
+        for row in compare_lives(lives)
+    ]
     return markdown(["agent, offline", "seeds", *(column.name for column in COLUMNS)], cells)
 
 
@@ -292,7 +292,7 @@ def repairs(life: FinishedLife, task: str) -> str:
 
 def searched(life: FinishedLife) -> int:
     """Environment steps of its searches, which count against those of the online phase."""
-    return sum(record["steps"] for record in life.records if record["kind"] == "structure")
+    return sum(one.steps for one in scored(life.path).searches.values())
 
 
 def rehearsal() -> str:
@@ -305,19 +305,21 @@ def pilots() -> str:
     rows = []
     for life in lives_where(lambda config: config.agent == ALONE and len(config.chosen) == 1, "robot"):
         curve = [record for record in life.records if record["kind"] == "curve"]
-        steps, success = ([record["steps"] for record in curve], [np.mean(record["success"]) for record in curve])
-        late = np.convolve(success, np.full(RECENT, 1 / RECENT), "valid")
-        first, most = first_of(steps, np.array(success) > 0), first_of(steps[RECENT - 1 :], late >= OFTEN)
-        for task in life.names:
-            end = life.summary["seen"]["success"][life.names.index(task)]
-            cells = [task, str(life.seed), f"{life.steps_per_task:,}", f"{life.finals[task]:.0f}", f"{end:.2f}"]
-            rows.append([*cells, first, most])
+        steps = np.array([record["steps"] for record in curve])
+        success = np.array([np.mean(record["success"]) for record in curve])
+        recent = np.convolve(success, np.full(RECENT, 1 / RECENT), "valid")
+        first = first_at(Curve(steps, success), success[success > 0].min(initial=1))
+        most = first_at(Curve(steps[RECENT - 1 :], recent), OFTEN)
+        (task,), (end,) = life.names, life.summary["seen"]["success"]
+        cells = [task, str(life.seed), f"{life.steps_per_task:,}", f"{life.finals[task]:.0f}", f"{end:.2f}"]
+        rows.append([*cells, first, most])
     return markdown(["task", "seed", "steps", "return", "success", "first success at", "80 % success at"], rows)
 
 
-def first_of(steps: Sequence[int], reached: Sequence[bool]) -> str:
-    """The first step at which something was reached."""
-    return next((f"{step:,}" for step, here in zip(steps, reached, strict=True) if here), "never")
+def first_at(curve: Curve, threshold: float) -> str:
+    """The first step at which a threshold is reached."""
+    step = steps_to(curve, threshold)
+    return f"{step:,.0f}" if np.isfinite(step) else "never"
 
 
 def consolidators() -> str:

@@ -11,7 +11,7 @@ the returns of up to eight old tasks changed on the same layouts.
 import argparse
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -97,17 +97,17 @@ class Phase:
         }
 
 
-def phase_of(run: RunDirectory, config: LifeConfig, stage: int) -> Phase:
-    """The offline phase of a stage."""
-    ends = {}
+def phases(run: RunDirectory, config: LifeConfig, stages: Sequence[int]) -> Iterator[Phase]:
+    """The offline phases of some stages."""
+    ends, agent = {}, build(config)
+    assert isinstance(agent, Compositional)
     for number in run.checkpoints.numbers():
         description = run.checkpoints.verify(run.checkpoints.path(number))[0].description
         if description.ended:
             ends[description.stage] = number
-    before, after = (state_of(run, config, ends[wanted]) for wanted in (stage, max(ends)))
-    agent = build(config)
-    assert isinstance(agent, Compositional)
-    return Phase(agent, before, after)
+    after = state_of(run, config, ends[max(ends)])
+    for stage in stages:
+        yield Phase(agent, state_of(run, config, ends[stage]), after)
 
 
 def state_of(run: RunDirectory, config: LifeConfig, number: int) -> AgentState:
@@ -127,8 +127,7 @@ def main() -> None:
     run = RunDirectory.open(options.run)
     config, found = run.config(), []
     online = {record["tasks"][0]: record["return"][0] for record in evaluations(run.metrics(), "online")}
-    for stage in options.stages:
-        phase = phase_of(run, config, stage)
+    for stage, phase in zip(options.stages, phases(run, config, options.stages), strict=True):
         task = str(phase.after.met[stage])
         about = {"life": run.path.name, "stage": stage, "task": task, "old_tasks": len(phase.lessons) - 1}
         for name, change in CHOICES.items():

@@ -82,7 +82,11 @@ def parameters(life: FinishedLife) -> int:
 
 def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
     """A line for each agent with its options: means over seeds, errors and intervals; None where nothing is known."""
-    lives = read_lives(paths)
+    return compare_lives(read_lives(paths))
+
+
+def compare_lives(lives: Sequence[FinishedLife]) -> list[dict[str, Any]]:
+    """The same of lives that were read."""
     return [line(group, curves_alone(lives, group.lives[0])) for group in groups_of(lives)]
 
 
