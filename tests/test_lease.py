@@ -141,6 +141,22 @@ def test_one_who_wakes_up_just_when_another_takes_over_keeps_the_lease(path: Pat
     first.close()
 
 
+def test_one_who_stands_back_leaves_its_number_so_that_none_is_given_twice(path: Path, node: Node):
+    """With no lease left the next writer would be the first again, and a first that wakes up would take it for its own."""
+    node.is_("a")
+    claim = lease.claim
+
+    def beside_another(folder: Path, number: int) -> lease.Lease:
+        own = claim(folder, number)
+        claim(folder, number + 1).forget()
+        return own
+
+    node.patch.setattr(lease, "claim", beside_another)
+    with pytest.raises(Busy, match="which has just begun"):
+        RunWriter.reopen(path)
+    assert leases(path) == ["lease-2.json", "lease-3.json"] and (path / "lease-2.json").stat().st_mtime == 0
+
+
 def test_one_who_sees_that_it_is_being_taken_over_writes_no_more(path: Path, node: Node):
     """Its sign of life comes after the other has claimed the next lease."""
     node.is_("a")
@@ -349,4 +365,4 @@ def test_of_machines_that_race_for_a_lease_at_most_one_gets_it(path: Path, nodes
         assert ends.count("won") <= 1 and all("is being written" in end for end in ends if end != "won"), ends
         assert not list(run.glob("*.tmp")) and len(leases(run)) == 1
         winners += ends.count("won")
-    assert winners >= 20  # it happens that both stand back
+    assert winners >= 28  # that all stand back is possible, and was not seen in 1,200 races

@@ -8,6 +8,7 @@ A checkpoint is written aside, synced, read back and verified, and only then giv
 against its checksum, reads arrays of the expected names, shapes and types, and nothing else: no code can come in.
 """
 
+import contextlib
 import re
 import sys
 from collections.abc import Iterable
@@ -235,7 +236,8 @@ class Checkpoints:
                 for path in folder.glob(f"*{ASIDE}") if folder.is_dir() else ():
                     if folder == self.folder:
                         self.discard_replay(look_at(path))
-                    self.disk.remove(path)
+                    with contextlib.suppress(FileNotFoundError):  # of one who wanted the lease and removed it itself
+                        self.disk.remove(path)
                 if folder.is_dir():
                     self.disk.sync(folder)
             except OSError as error:

@@ -34,7 +34,6 @@ STALE = 60.0
 LATE = 20.0
 """Seconds after its last sign of life that a holder gives another before it writes on."""
 NAME = re.compile(r"lease-([1-9][0-9]{0,8})\.json")
-LEFT = re.compile(rf"lease-[0-9]+\.json\.[0-9a-f]{{8}}{re.escape(ASIDE)}")
 MOST = 10**9
 """More writers than a run directory ever has."""
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -209,10 +208,13 @@ def take(folder: Path, lock: int) -> Lease:
         now = os.fstat(lock).st_mtime
         seen = {path: check_free(path, now) for path in before}
         lease = claim(folder, max(map(number_of, before), default=0) + 1)
-        if succeeds(lease, seen):
+        if not_any_more(seen):
+            lease.forget()
+            lease.path.unlink(missing_ok=True)
+            raise quicker(folder)
+        if succeeds(lease, list(seen)):
             return lease
-        lease.forget()
-        lease.path.unlink(missing_ok=True)
+        lease.give_back()  # and not removed: with no lease left, a number would be given again
     except (FileExistsError, FileNotFoundError) as error:
         raise quicker(folder) from error
     except OSError as error:
@@ -220,18 +222,18 @@ def take(folder: Path, lock: int) -> Lease:
     raise quicker(folder)
 
 
-def succeeds(lease: Lease, seen: dict[Path, int]) -> bool:
-    """Removes the leases that were free, and tells whether they were so until then, and none has come since."""
+def not_any_more(seen: dict[Path, int]) -> bool:
+    """Whether a lease that was free has been touched or removed since."""
     try:
-        for path, changed in seen.items():
-            if status_of(path).st_mtime_ns != changed:
-                return False
-            path.unlink()
-        for left in lease.path.parent.iterdir():
-            if LEFT.fullmatch(left.name):
-                left.unlink()
+        return any(status_of(path).st_mtime_ns != changed for path, changed in seen.items())
     except FileNotFoundError:
-        return False
+        return True
+
+
+def succeeds(lease: Lease, free: list[Path]) -> bool:
+    """Removes the leases that were free, and tells whether no other has come."""
+    for path in free:
+        path.unlink(missing_ok=True)
     return leases_in(lease.path.parent) == [lease.path]
 
 
