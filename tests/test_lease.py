@@ -142,7 +142,7 @@ def test_one_who_wakes_up_just_when_another_takes_over_keeps_the_lease(path: Pat
 
 
 def test_one_who_stands_back_leaves_its_number_so_that_none_is_given_twice(path: Path, node: Node):
-    """With no lease left the next writer would be the first again, and a first that wakes up would take it for its own."""
+    """With no lease left the next writer would be the first again, and the first, when it wakes up, would write too."""
     node.is_("a")
     claim = lease.claim
 
