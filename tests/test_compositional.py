@@ -205,7 +205,7 @@ def searching(agent: Compositional, bank: Bank, task: str, episodes: int) -> Cho
     trial = Trial(Judge(agent.env, agent.network, ACTOR, episodes), bank, agent.env.graph.parse(task))
     *_, (done, found) = search.run(trial, search.init(trial.sizes), done=0, key=KEY)
     assert done == search.length(trial.sizes)
-    return search.choice(trial.sizes, found)
+    return search.choice(trial, found)
 
 
 def test_search_tries_every_structure_alike_and_takes_the_best(lived: Told):
@@ -241,7 +241,7 @@ def test_a_search_in_pieces_finds_what_one_in_a_single_piece_finds(lived: Told, 
     steps = list(search.run(trial, search.init((2, 2, 2)), done=0, key=KEY))
     assert [done for done, _ in steps] == [1, 2, 3]
     *_, (_, resumed) = search.run(trial, steps[0][1], done=1, key=KEY)
-    assert search.choice((2, 2, 2), resumed) == search.choice((2, 2, 2), steps[-1][1]) == whole
+    assert search.choice(trial, resumed) == search.choice(trial, steps[-1][1]) == whole
 
 
 def test_search_takes_the_first_of_equals(lived: Told):

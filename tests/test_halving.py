@@ -10,8 +10,8 @@ import pytest
 
 from modlife.learners.rollout import Episodes
 from modlife.lifelong.halving import AT_ONCE, Halving, expected_returns, likeness
-from modlife.lifelong.search import Trial, all_structures, least_used
-from modlife.lifelong.settings import HalvingConfig
+from modlife.lifelong.search import Exhaustive, Scores, Trial, all_structures, least_used
+from modlife.lifelong.settings import ExhaustiveConfig, HalvingConfig
 from modlife.types import Structure
 
 KEY = jax.random.key(3)
@@ -46,7 +46,7 @@ def number_of(structure: Structure, sizes: tuple[int, ...]) -> int:
 
 def searched(urns: Urns, halving: Halving, key: jax.Array = KEY) -> tuple[Any, list]:
     steps = list(halving.run(urns, halving.init(urns.sizes), done=0, key=key))
-    return halving.choice(urns.sizes, steps[-1][1]), steps
+    return halving.choice(urns, steps[-1][1]), steps
 
 
 def test_rounds_by_hand():
@@ -81,12 +81,25 @@ def test_the_best_is_found_and_all_is_counted():
     assert len(chosen.returns) == 64
 
 
+@pytest.mark.parametrize(("margin", "expected"), [(0.0, 37), (0.2, 37), (0.5, 38)])
+def test_a_structure_that_another_task_has_counts_less(margin: float, expected: int):
+    """It returns .4 more than the best of those that none has; what is told of it is what it returned."""
+    probabilities = np.full(64, 0.1)
+    probabilities[37], probabilities[38] = 0.9, 0.5
+    urns, structures = Urns((4, 4, 4), probabilities), all_structures((4, 4, 4))
+    object.__setattr__(urns, "taken", (structures[37],))
+    chosen, _ = searched(urns, Halving(HalvingConfig(margin=margin)))
+    assert chosen.structure == structures[expected] and max(chosen.returns) > 0.7
+    scores = Scores(jnp.asarray(probabilities, jnp.float32), jnp.ones(64, jnp.int32))
+    assert Exhaustive(ExhaustiveConfig(margin=margin)).choice(urns, scores).structure == structures[expected]
+
+
 def test_a_search_that_goes_on_from_any_step_ends_the_same():
     urns, halving = Urns((4, 4, 4), np.random.default_rng(0).uniform(size=64)), Halving(HalvingConfig())
     chosen, steps = searched(urns, halving)
     for number, found in steps[:-1]:
         *_, (_, end) = halving.run(urns, found, done=number, key=KEY)
-        assert halving.choice(urns.sizes, end) == chosen
+        assert halving.choice(urns, end) == chosen
 
 
 def test_it_loses_less_than_exhaustive_search_with_a_third_of_the_steps():

@@ -65,6 +65,6 @@ class Some:
             )
             yield place + 1, found
 
-    def choice(self, sizes: tuple[int, ...], found: Tried) -> Chosen:
-        best = all_structures(sizes)[int(found.number[int(np.argmax(found.returns))])]
+    def choice(self, trial: Trial, found: Tried) -> Chosen:
+        best = all_structures(trial.sizes)[int(found.number[int(np.argmax(found.returns))])]
         return Chosen(best, "searched", int(found.steps.sum()), tuple(map(float, found.returns)))

@@ -158,7 +158,7 @@ def searching(domain: Domain) -> tuple[int, int, Callable[[], object]]:
 
     def run() -> Chosen:
         *_, (_, found) = search.run(trial, search.init(trial.sizes), done=0, key=jax.random.key(1))
-        return search.choice(trial.sizes, found)
+        return search.choice(trial, found)
 
     return len(all_structures(trial.sizes)), run().steps, run
 

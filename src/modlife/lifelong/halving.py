@@ -93,21 +93,33 @@ class Halving:
                 if number <= done:
                     continue
                 if call == 0:
-                    members = members_of(one, trial.sizes, found, jax.random.fold_in(key_draw, place))
+                    members = self.members(one, trial, found, key=jax.random.fold_in(key_draw, place))
                     found = replace(found, members=found.members.at[: len(members)].set(members))
                     found = found.afresh() if one.afresh else found
                 found = tried(trial, found, one, call, first=group, key=key_try)
                 yield number, found
             group += one.groups
 
-    def choice(self, sizes: tuple[int, ...], found: Tally) -> Chosen:
+    def members(self, one: Round, trial: Trial, found: Tally, *, key: PRNGKey) -> Int[np.ndarray, " m"]:
+        """Who is in a round: at first all, or some at random; then those of which most is expected; ties by chance."""
+        order, was_tried = np.asarray(jax.random.permutation(key, len(found.episodes))), np.asarray(found.episodes) > 0
+        if not was_tried.any():
+            return order[: one.structures]
+        hope = expected_returns(trial.sizes, found) if one.by_model else np.where(was_tried, found.means, -np.inf)
+        if not one.by_model:  # only those of the round before go on, who have seen most
+            hope = np.where(np.asarray(found.episodes) == np.asarray(found.episodes).max(), hope, -np.inf)
+        hope = trial.worth(hope, margin=self.config.margin)
+        return order[np.argsort(-hope[order], kind="stable")][: one.structures]
+
+    def choice(self, trial: Trial, found: Tally) -> Chosen:
         """The best of the last round, and those that tie with it."""
-        structures, means, was_tried = all_structures(sizes), found.means, np.asarray(found.episodes) > 0
-        last = np.asarray(found.members)[: self.rounds(sizes)[-1].structures]
+        structures, was_tried = all_structures(trial.sizes), np.asarray(found.episodes) > 0
+        means = trial.worth(found.means, margin=self.config.margin)
+        last = np.asarray(found.members)[: self.rounds(trial.sizes)[-1].structures]
         best = int(last[means[last].argmax()])
         near = means[best] - TIE * np.sqrt(found.variance / int(found.episodes[best]))
         tied = tuple(structures[n] for n in last if n != best and means[n] >= near)
-        returns, mean = tuple(map(float, means[was_tried])), float(found.total) / int(found.played)
+        returns, mean = tuple(map(float, found.means[was_tried])), float(found.total) / int(found.played)
         return Chosen(structures[best], "searched", int(found.steps), returns, tied, mean)
 
 
@@ -134,17 +146,6 @@ def tried(trial: Trial, found: Tally, one: Round, call: int, *, first: int, key:
         found.total + returns[: len(pairs)].sum(),
         found.played + returns[: len(pairs)].size,
     )
-
-
-def members_of(one: Round, sizes: tuple[int, ...], found: Tally, key: PRNGKey) -> Int[np.ndarray, " m"]:
-    """Who is in a round: at first all, or some at random; then those of which most is expected; ties by chance."""
-    order, was_tried = np.asarray(jax.random.permutation(key, len(found.episodes))), np.asarray(found.episodes) > 0
-    if not was_tried.any():
-        return order[: one.structures]
-    hope = expected_returns(sizes, found) if one.by_model else np.where(was_tried, found.means, -np.inf)
-    if not one.by_model:  # only those of the round before go on, who have seen most
-        hope = np.where(np.asarray(found.episodes) == np.asarray(found.episodes).max(), hope, -np.inf)
-    return order[np.argsort(-hope[order], kind="stable")][: one.structures]
 
 
 def expected_returns(sizes: tuple[int, ...], found: Tally) -> Float[np.ndarray, " structure"]:

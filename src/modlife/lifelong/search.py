@@ -35,6 +35,8 @@ class Trial:
     judge: Judge
     bank: Bank
     task: Task
+    taken: tuple[Structure, ...] = ()
+    """Structures of the tasks before."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -45,6 +47,10 @@ class Trial:
     def fills_up(self) -> bool:
         """Whether calls should try as many structures each time, so that none is compiled anew."""
         return not is_slow(self.judge.env)
+
+    def worth(self, returns: Float[np.ndarray, " structure"], *, margin: float) -> Float[np.ndarray, " structure"]:
+        """Mean returns of all structures, less a margin for those that another task has: it does something else."""
+        return returns - margin * np.array([one in self.taken for one in all_structures(self.sizes)])
 
     def episodes(self, structures: Sequence[Structure], *, key: PRNGKey) -> Episodes:
         """Episodes with each structure, [structure, episode]; all meet the same layouts, with the same luck."""
@@ -86,7 +92,7 @@ class Search(Protocol):
         """The steps from number `done` on: how many are done, and what it knows now."""
         ...
 
-    def choice(self, sizes: tuple[int, ...], found: Pytree) -> Chosen:
+    def choice(self, trial: Trial, found: Pytree) -> Chosen:
         """The structure, when all steps are done, and the environment steps that it took to find it."""
         ...
 
@@ -100,7 +106,10 @@ class Scores(eqx.Module):
 
 @dataclass(frozen=True)
 class Exhaustive:
-    """Every structure is tried, and the one with the highest mean return taken; the first, if several have it."""
+    """Every structure is tried, and the one with the highest mean return taken; the first, if several have it.
+
+    A margin is in favour of structures that no other task has (docs/details.md).
+    """
 
     config: ExhaustiveConfig
 
@@ -129,11 +138,11 @@ class Exhaustive:
             found = Scores(found.returns.at[here].set(returns), found.steps.at[here].set(steps))
             yield number + 1, found
 
-    def choice(self, sizes: tuple[int, ...], found: Scores) -> Chosen:
+    def choice(self, trial: Trial, found: Scores) -> Chosen:
         """The best; all steps are counted."""
-        structures, returns = all_structures(sizes), np.asarray(found.returns)
-        steps = int(np.asarray(found.steps).sum())
-        return Chosen(structures[int(returns.argmax())], "searched", steps, tuple(map(float, returns)))
+        structures, returns = all_structures(trial.sizes), np.asarray(found.returns)
+        best, steps = int(trial.worth(returns, margin=self.config.margin).argmax()), int(np.asarray(found.steps).sum())
+        return Chosen(structures[best], "searched", steps, tuple(map(float, returns)))
 
 
 def all_structures(sizes: tuple[int, ...]) -> tuple[Structure, ...]:
@@ -168,8 +177,7 @@ class ChooseStructure:
         """Searches."""
         if self.known(state, self.task):
             return
-        trial = Trial(replace(self.judge, episodes=self.search.episodes), state.params, self.task)
-        for done, found in self.search.run(trial, state.work, done=state.facts.done, key=self.key_search):
+        for done, found in self.search.run(self.trial(state), state.work, done=state.facts.done, key=self.key_search):
             yield done, found, ()
 
     def end(self, state: AgentState) -> tuple[AgentState, Reports]:
@@ -180,9 +188,13 @@ class ChooseStructure:
         state = state.noting(structures=(*state.structures, chosen.structure), spent=chosen.steps)
         return replace(state, solved=bool(zero_shot.success.any())), (chosen, Evaluated("zero-shot", zero_shot))
 
+    def trial(self, state: AgentState) -> Trial:
+        """What the search tries structures with."""
+        return Trial(replace(self.judge, episodes=self.search.episodes), state.params, self.task, state.structures)
+
     def chosen(self, state: AgentState) -> Chosen:
         """What is known, or what was found; of structures that tie, the one whose modules serve fewest tasks."""
-        chosen = self.known(state, self.task) or self.search.choice(state.params.sizes, state.work)
+        chosen = self.known(state, self.task) or self.search.choice(self.trial(state), state.work)
         return replace(chosen, structure=least_used((chosen.structure, *chosen.tied), state.structures))
 
 

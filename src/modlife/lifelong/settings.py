@@ -66,10 +66,13 @@ class ExhaustiveConfig:
 
     episodes: int = 10
     """Episodes with which each structure is tried; their steps count against the budget."""
+    margin: float = 0.0
+    """How much less than it returns a structure counts that another task has already."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         check_between(self, 1, 1000, "episodes")
+        check_between(self, 0, 1e9, "margin")
 
     def most_steps(self, structures: int, horizon: int) -> int:
         """Environment steps that a search takes if no episode ends early."""
@@ -105,12 +108,15 @@ class HalvingConfig:
     """One in so many structures goes on to the next round, until two are left."""
     each: int = 512
     """If there are more structures, not each is tried: a model says which are worth it."""
+    margin: float = 0.2
+    """How much less than it returns a structure counts that another task has already."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         check_between(self, 1, 1000, "episodes")
         check_between(self, 2, 64, "keep")
         check_between(self, 2, 2**16, "each")
+        check_between(self, 0, 1e9, "margin")
 
     def rounds(self, structures: int) -> tuple[Round, ...]:
         """The rounds: with half of an episode's time or less at first, and all of it in the end."""
