@@ -1,20 +1,16 @@
 """A life watches its numbers: what it learns and what it is told must be such, or it stops before it saves them."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
 
 from modlife.errors import Diverged
 from modlife.lifelong.loop import Moment
 from modlife.runs.codec import flat, to_json
 from modlife.runs.config import LifeConfig
-from modlife.types import Pytree
 
 
 def check_numbers(moment: Moment, config: LifeConfig) -> None:
@@ -37,19 +33,16 @@ def wrong_parameter(moment: Moment) -> str | None:
     """The first of the agent's parameters that is not finite, or of what a phase works on that is NaN."""
     learnt = {"parameters": moment.state.params, "the work of this phase": moment.state.work}
     for name, tree in learnt.items():
-        numbers = eqx.filter(tree, eqx.is_inexact_array)
-        bad = np.asarray(is_bad(numbers, infinite=tree is moment.state.params))
-        if bad.any():
-            first = jax.tree_util.tree_leaves_with_path(numbers)[int(bad.argmax())][0]
-            return f"{name} ({jax.tree_util.keystr(first).lstrip('.')}) are"
+        for where, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_inexact_array)):
+            if is_bad(leaf, infinite=tree is moment.state.params):
+                return f"{name} ({jax.tree_util.keystr(where).lstrip('.')}) are"
     return None
 
 
-@partial(jax.jit, static_argnames="infinite")
-def is_bad(tree: Pytree, *, infinite: bool) -> Bool[Array, " leaf"]:
-    """Which leaves have NaN; or, if asked for, infinities. A search may well hold some of those."""
-    leaves = jax.tree.leaves(tree)
-    return jnp.array([(~jnp.isfinite(leaf) if infinite else jnp.isnan(leaf)).any() for leaf in leaves] or [False])
+def is_bad(leaf: Any, *, infinite: bool) -> bool:
+    """Whether an array has NaN; or, if asked for, infinities. A search may well hold some of those."""
+    numbers = np.asarray(leaf)
+    return not np.isfinite(numbers).all() if infinite else bool(np.isnan(numbers).any())
 
 
 def wrong_report(moment: Moment) -> str | None:
