@@ -102,6 +102,8 @@ PAPERS_ARMS: dict[str, Any] = {
 }
 """What the paper did, where the usual settings cost less."""
 BOUNDED: dict[str, Any] = {"offline": "bounded"}
+OURS: dict[str, Any] = {**BOUNDED, "search": "halving"}
+"""Our way to learn offline, and to search."""
 
 
 def tiny(agent: str, *, tasks: int = 6, tag: str = "", **options: Any) -> Lot:
@@ -164,8 +166,8 @@ def with_other(tag: str, change: Mapping[str, Any]) -> Lot:
 
 COUNTS = (16, 32, 48)
 """Training tasks of multi-task agents, of 64."""
-SEARCH, STRUCT = (quarter(agent, tag="-bounded", **BOUNDED) for agent in ("comp-search", "comp-struct"))
-RANDOM_ORDER = quarter("comp-search-nc", **BOUNDED)
+SEARCH, STRUCT = quarter("comp-search", tag="-halving", **OURS), quarter("comp-struct", tag="-bounded", **BOUNDED)
+RANDOM_ORDER = quarter("comp-search-nc", **OURS)
 PLAIN = ("stl", "finetune", "ewc", "pc", "clear", "reset-distill")
 BATCH_PC, MODULAR_CLEAR = quarter("pc-bcq", seeds=2, **BOUNDED), quarter("clear-modular", seeds=2)
 ROBOTS = ("comp-struct", "comp-search", "stl", "pc")
@@ -239,7 +241,7 @@ EXPERIMENTS = Table(
             ],
             "small": [
                 RANDOM_ORDER,
-                *(quarter("comp-search-nc", seeds=2, tag=f"-modules-{n}", modules=n, **BOUNDED) for n in (2, 3, 6)),
+                *(quarter("comp-search-nc", seeds=2, tag=f"-modules-{n}", modules=n, **OURS) for n in (2, 3, 6)),
             ],
             "paper": [
                 full("comp-search-nc"),
@@ -266,7 +268,9 @@ EXPERIMENTS = Table(
             "small": [
                 *(quarter(agent, tasks=32, tag="-bcq") for agent in ("comp-search", "comp-struct")),
                 *(quarter(agent, tasks=32, tag="-bounded", **BOUNDED) for agent in ("comp-search", "comp-struct")),
-                *(SEARCH, STRUCT, quarter("comp-search", seeds=1, tag="-bcq")),
+                quarter("comp-search", tasks=32, tag="-halving", **OURS),
+                *(SEARCH, STRUCT, quarter("comp-search", tag="-bounded", **BOUNDED)),
+                quarter("comp-search", seeds=1, tag="-bcq"),
             ],
             "paper": [
                 *(full(agent) for agent in ("comp-search", "comp-struct")),
