@@ -338,6 +338,20 @@ def test_labels_name_the_consolidator_where_there_are_several(tmp_path: Path):
     assert [one.label for one in told] == ["comp-search, `bounded`", "comp-struct, `bcq`", "stl, `None`"]
 
 
+def test_a_way_that_is_chosen_by_name_stands_for_its_options(tmp_path: Path):
+    searches = [{"search": "halving"}, {"search": "exhaustive"}, {"search": "halving", "margin": 0.5}]
+    runs = [
+        made_up(tmp_path / str(n), "comp-search", tasks=5, steps=99_999, search=search)
+        for n, search in enumerate(searches)
+    ]
+    lives = read_lives(runs)
+    assert [one.label for one in grouped(lives[:2], lambda life: "x")] == ["x, search halving", "x, search exhaustive"]
+    assert [one.label for one in grouped(lives[::2], lambda life: "x")] == [
+        "x, search.margin 0.2",
+        "x, search.margin 0.5",
+    ]
+
+
 def test_zero_shot_lines_join_lives_that_differ_in_tasks_alone(tmp_path: Path, drawn: Callable[..., Any]):
     value: Value = lambda number, task: 0.8  # noqa: E731
     runs = [made_up(tmp_path / f"{tasks}", "mtl", tasks=tasks, value=value) for tasks in (4, 8)]
