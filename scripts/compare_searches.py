@@ -31,7 +31,7 @@ from modlife.types import Task
 SEARCHES: dict[str, Any] = {
     "exhaustive": Exhaustive(ExhaustiveConfig()),
     "exhaustive again": Exhaustive(ExhaustiveConfig()),
-    "halving": Halving(HalvingConfig()),
+    "halving": Halving(HalvingConfig(margin=0.0)),
 }
 NEAR = 0.05
 """A regret that does not matter."""

@@ -272,11 +272,12 @@ def errors(line: dict[str, str]) -> str:
 def forgotten() -> str:
     """Tasks that ended more than .05, beyond twice their error, below their return after their own stage."""
     rows = []
-    for life in (life for group in all_tasks() for life in group.lives if metrics.structures(life.records)):
+    lives = [(group.label, life) for group in all_tasks() for life in group.lives if metrics.structures(life.records)]
+    for name, life in lives:
         tasks = tasks_of(life)
         for task in losses({"tasks": tasks}):
             then, end = (short(tasks[task][name][0]) for name in ("after_own_stage", "at_the_end"))
-            rows.append([called(life), str(life.seed), task, then, end, repairs(life, task)])
+            rows.append([name, str(life.seed), task, then, end, repairs(life, task)])
     return markdown(["agent, steps a task, offline", "seed", "task", "then", "at the end", "repair"], rows)
 
 

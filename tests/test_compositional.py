@@ -17,7 +17,7 @@ from modlife.lifelong.agent import AgentState, Step, learn
 from modlife.lifelong.compositional import Compositional, module_components
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.reports import Chosen, Consolidated, Curve, Evaluated
-from modlife.lifelong.search import Exhaustive, Trial, all_structures
+from modlife.lifelong.search import ChooseStructure, Exhaustive, Scores, Trial, all_structures
 from modlife.lifelong.settings import ExhaustiveConfig
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank
@@ -227,6 +227,17 @@ def test_search_tries_every_structure_alike_and_takes_the_best(lived: Told):
     assert found.structure == candidates[int(np.argmax(returns))]
     assert found.steps == sum(lengths)
     assert len(set(found.returns)) > 1
+
+
+def test_a_search_knows_the_structures_of_other_tasks_if_the_task_will_be_learnt(lived: Told):
+    agent, stages = lived
+    state, task = stages[-1][-1].state, agent.env.graph.parse("floor/green/dynamics-1")
+    judge, search = Judge(agent.env, agent.network, ACTOR, 2), Exhaustive(ExhaustiveConfig(2, margin=1e6))
+    phase = ChooseStructure(task, judge, lambda *_: None, search, KEY, KEY)
+    work = Scores(jnp.array([float(one in state.structures) for one in all_structures((2, 2, 2))]), jnp.ones(8, int))
+    searching = replace(state, work=work)
+    assert phase.chosen(searching).structure not in state.structures
+    assert replace(phase, will_learn=False).chosen(searching).structure in state.structures
 
 
 def test_a_search_in_pieces_finds_what_one_in_a_single_piece_finds(lived: Told, monkeypatch):

@@ -340,12 +340,15 @@ def test_labels_name_the_consolidator_where_there_are_several(tmp_path: Path):
 
 def test_a_way_that_is_chosen_by_name_stands_for_its_options(tmp_path: Path):
     searches = [{"search": "halving"}, {"search": "exhaustive"}, {"search": "halving", "margin": 0.5}]
+    other = made_up(tmp_path / "other", "comp-search", tasks=5, steps=99_999, search="exhaustive", modules=3)
     runs = [
         made_up(tmp_path / str(n), "comp-search", tasks=5, steps=99_999, search=search)
         for n, search in enumerate(searches)
     ]
     lives = read_lives(runs)
     assert [one.label for one in grouped(lives[:2], lambda life: "x")] == ["x, search halving", "x, search exhaustive"]
+    labels = [one.label for one in grouped([lives[0], *read_lives([other])], lambda life: "x")]
+    assert labels == ["x, modules None, search halving", "x, modules 3, search exhaustive"]
     assert [one.label for one in grouped(lives[::2], lambda life: "x")] == [
         "x, search.margin 0.2",
         "x, search.margin 0.5",

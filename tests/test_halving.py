@@ -26,8 +26,8 @@ class Urns(Trial):
     asked: Counter[int]
     programs: set[int]
 
-    def __init__(self, sizes: tuple[int, ...], probabilities: np.ndarray):
-        own = {"sizes": sizes, "probabilities": probabilities, "asked": Counter(), "programs": set()}
+    def __init__(self, sizes: tuple[int, ...], probabilities: np.ndarray, taken: tuple[Structure, ...] = ()):
+        own = {"sizes": sizes, "probabilities": probabilities, "asked": Counter(), "programs": set(), "taken": taken}
         for name, value in own.items():
             object.__setattr__(self, name, value)
 
@@ -86,8 +86,8 @@ def test_a_structure_that_another_task_has_counts_less(margin: float, expected: 
     """It returns .4 more than the best of those that none has; what is told of it is what it returned."""
     probabilities = np.full(64, 0.1)
     probabilities[37], probabilities[38] = 0.9, 0.5
-    urns, structures = Urns((4, 4, 4), probabilities), all_structures((4, 4, 4))
-    object.__setattr__(urns, "taken", (structures[37],))
+    structures = all_structures((4, 4, 4))
+    urns = Urns((4, 4, 4), probabilities, taken=(structures[37],))
     chosen, _ = searched(urns, Halving(HalvingConfig(margin=margin)))
     assert chosen.structure == structures[expected] and max(chosen.returns) > 0.7
     scores = Scores(jnp.asarray(probabilities, jnp.float32), jnp.ones(64, jnp.int32))
@@ -95,7 +95,9 @@ def test_a_structure_that_another_task_has_counts_less(margin: float, expected: 
 
 
 def test_a_search_that_goes_on_from_any_step_ends_the_same():
-    urns, halving = Urns((4, 4, 4), np.random.default_rng(0).uniform(size=64)), Halving(HalvingConfig())
+    taken = all_structures((4, 4, 4))[::3]
+    urns = Urns((4, 4, 4), np.random.default_rng(0).uniform(size=64), taken)
+    halving = Halving(HalvingConfig())
     chosen, steps = searched(urns, halving)
     for number, found in steps[:-1]:
         *_, (_, end) = halving.run(urns, found, done=number, key=KEY)

@@ -159,13 +159,20 @@ def test_single_tasks_of_one_stage_each_get_modules_of_their_own():
     assert all((a != b).any() for a, b in zip(one, other, strict=True))
 
 
+def test_a_search_that_knew_no_margin_has_none():
+    manifest = json.loads((RESULTS / "world-768-0" / "manifest.json").read_text())["config"]
+    assert manifest["settings"]["search"]["search"] == "halving" and "margin" not in manifest["settings"]["search"]
+    assert life_from_json(manifest).settings.search.margin == 0
+    assert life_from_json({**manifest, "schema": 3}).settings.search.margin == 0.2
+
+
 @pytest.mark.parametrize("agent", AGENTS.names)
 def test_configs_survive_json(agent: str):
     world = World(size=10, statics=("lava", "wall"), colour_count=6, actions=7)
     settings = replace(AGENTS[agent].plain_settings(), ppo=PPOConfig(clip=0.1, normalise_advantages=True))
     config = LifeConfig(agent=agent, tasks=8, steps=500_000, world=world, settings=settings)
     data = json.loads(json.dumps(life_json(config)))
-    assert data["schema"] == 2 and data["world"]["domain"] == "grid2d"
+    assert data["schema"] == 3 and data["world"]["domain"] == "grid2d"
     assert life_from_json(data) == config
 
 
@@ -188,8 +195,8 @@ def test_configs_of_the_old_schema_are_read():
     assert (config.settings.modules, config.settings.search.episodes, config.settings.replay_size) == (3, 4, 50)
     assert config.settings.offline == BCQConfig(epochs=2, threshold=0.25)
     assert life_from_json(life_json(config)) == config
-    with pytest.raises(InputError, match="schema 3; this version reads 1 and 2"):
-        life_from_json({**old, "schema": 3})
+    with pytest.raises(InputError, match="schema 4; this version reads 1 to 3"):
+        life_from_json({**old, "schema": 4})
 
 
 @pytest.mark.parametrize(

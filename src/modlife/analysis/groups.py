@@ -148,7 +148,8 @@ def differences(options: Sequence[dict[str, Any]]) -> list[str]:
     names = list(dict.fromkeys(name for each in options for name in each))
     differing = [name for name in names if len({json.dumps(each.get(name)) for each in options}) > 1]
     shared = [name for name in differing if all(name in each for each in options)]
-    for some in ([name for name in shared if name in WAYS], shared):
+    own = tuple(f"{name.split('.')[0]}." for name in shared if name in WAYS)
+    for some in ([name for name in shared if name in WAYS or not name.startswith(own)], shared):
         short = [said(each, some) for each in options]
         if len(set(short)) == len(short):
             return short

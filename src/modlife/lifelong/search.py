@@ -36,7 +36,7 @@ class Trial:
     bank: Bank
     task: Task
     taken: tuple[Structure, ...] = ()
-    """Structures of the tasks before."""
+    """Structures that other tasks have."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -49,8 +49,9 @@ class Trial:
         return not is_slow(self.judge.env)
 
     def worth(self, returns: Float[np.ndarray, " structure"], *, margin: float) -> Float[np.ndarray, " structure"]:
-        """Mean returns of all structures, less a margin for those that another task has: it does something else."""
-        return returns - margin * np.array([one in self.taken for one in all_structures(self.sizes)])
+        """Mean returns of all structures, less a margin for those that another task has."""
+        taken = set(self.taken)
+        return returns - margin * np.array([one in taken for one in all_structures(self.sizes)])
 
     def episodes(self, structures: Sequence[Structure], *, key: PRNGKey) -> Episodes:
         """Episodes with each structure, [structure, episode]; all meet the same layouts, with the same luck."""
@@ -163,6 +164,8 @@ class ChooseStructure:
     """A `Search`, asked where the structure is not known."""
     key_search: PRNGKey
     key_evaluate: PRNGKey
+    will_learn: bool = True
+    """If not, the task may as well have the structure of another: nothing has to be told apart."""
     name: str = "structure"
 
     def begin(self, state: AgentState) -> Pytree:
@@ -190,7 +193,8 @@ class ChooseStructure:
 
     def trial(self, state: AgentState) -> Trial:
         """What the search tries structures with."""
-        return Trial(replace(self.judge, episodes=self.search.episodes), state.params, self.task, state.structures)
+        judge, taken = replace(self.judge, episodes=self.search.episodes), state.structures if self.will_learn else ()
+        return Trial(judge, state.params, self.task, taken)
 
     def chosen(self, state: AgentState) -> Chosen:
         """What is known, or what was found; of structures that tie, the one whose modules serve fewest tasks."""
@@ -206,6 +210,7 @@ def found_structure(agent: Agent, state: AgentState, task: Task, *, key: PRNGKey
     phase = None if agent.together or task in state.met else agent.phases([task], key=key)[0]
     if not isinstance(phase, ChooseStructure) or not phase.length(state):
         return None
+    phase = replace(phase, will_learn=False)
     searching = begun(phase, state)
     for done, work, _ in phase.run(searching):
         searching = replace(searching.noting(done=done), work=work)

@@ -18,7 +18,7 @@ from modlife.registry import Table, resolve
 from modlife.runs.codec import TABLE, from_json, tagged, to_json
 from modlife.types import Curriculum, Task
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of a config's JSON."""
 
 
@@ -165,15 +165,17 @@ def life_json(config: LifeConfig) -> dict[str, Any]:
 
 
 def life_from_json(data: Any, *, where: str = "config") -> LifeConfig:
-    """A life's config from a manifest of this or the earlier schema."""
+    """A life's config from a manifest of this or an earlier schema."""
     if not isinstance(data, dict):
         raise InputError(f"{where} must be a table of fields, but is {shown(data)}.")
     data = dict(data)
     schema = data.pop("schema", 1)
-    if schema not in (1, SCHEMA) or isinstance(schema, bool):
-        raise InputError(f"{where} has schema {shown(schema)}; this version reads 1 and {SCHEMA}.")
+    if schema not in range(1, SCHEMA + 1) or isinstance(schema, bool):
+        raise InputError(f"{where} has schema {shown(schema)}; this version reads 1 to {SCHEMA}.")
     if schema == 1:
         data = upgraded(data, where=where)
+    if schema < SCHEMA:
+        data = without_margin(data)
     agent = data.get("agent", LifeConfig.agent)
     if not isinstance(agent, str):
         raise InputError(f"{where}.agent = {shown(agent)}, which is not a text.")
@@ -216,6 +218,15 @@ def named(table: Table, value: Any, usual: Any) -> Any:
     if isinstance(value, str):
         return {table.kind: value}
     return {table.kind: table.of(usual).name, **value} if isinstance(value, dict) else value
+
+
+def without_margin(data: dict[str, Any]) -> dict[str, Any]:
+    """A config of schema 2 in the words of schema 3, whose searches may favour structures that no task has."""
+    settings = data.get("settings")
+    search = settings.get("search") if isinstance(settings, dict) else None
+    if not isinstance(search, dict) or search.get("search") != "halving":
+        return data
+    return {**data, "settings": {**settings, "search": {"margin": 0.0, **search}}}
 
 
 def upgraded(data: dict[str, Any], *, where: str) -> dict[str, Any]:

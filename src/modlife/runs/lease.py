@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from modlife.errors import Busy, InputError, StoreError, plain
+from modlife.errors import Busy, InputError, ReadError, StoreError, plain
 from modlife.runs.codec import from_json, to_json
 from modlife.runs.durable import ASIDE, Disk, reading, save_error
 from modlife.runs.sealed import sealed, unsealed
@@ -36,6 +36,8 @@ LATE = 20.0
 NAME = re.compile(r"lease-([1-9][0-9]{0,8})\.json")
 MOST = 10**9
 """More writers than a run directory ever has."""
+GONE = (errno.ENOENT, errno.ESTALE)
+"""What a disk says of a file that is not there any more."""
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """What a disk says on which a file cannot have two names."""
 AWAKE = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -127,19 +129,29 @@ class Lease:
                 return
             now = time.clock_gettime(AWAKE)
             try:
-                os.utime(self.path)
-                later = self.path.with_name(name_of(number_of(self.path) + 1))
-                is_lost = later.is_symlink() or later.exists()
+                is_held = self.is_own()
+                if is_held:
+                    os.utime(self.path)
+                    is_held = leases_in(self.path.parent)[-1:] == [self.path]
             except OSError as error:
-                if error.errno not in (errno.ENOENT, errno.ESTALE):
+                if error.errno not in GONE:
                     raise save_error(self.path, error) from error
-                is_lost = True
-            if is_lost:
+                is_held = False
+            if not is_held:
                 raise Busy(
                     f"'{self.path.parent}' was given to another process, because this one gave no sign of life for "
                     f"{STALE:.0f} seconds; it writes no more. What was saved before is intact."
                 )
             self.beaten = now
+
+    def is_own(self) -> bool:
+        """Whether the file is this lease: where it was removed by hand, another can have its number."""
+        try:
+            return unsealed(self.path).get("token") == self.token
+        except ReadError as error:  # it may be read another time
+            raise StoreError(str(error)) from error
+        except InputError:  # damaged, or gone
+            return False
 
     def check(self) -> None:
         """Before something is written: the lease is still held, or it is said that it is not."""
@@ -149,8 +161,9 @@ class Lease:
     def give_back(self) -> None:
         """Lets the next one in at once."""
         self.forget()
-        with self.guard, contextlib.suppress(OSError):
-            os.utime(self.path, (0, 0))
+        with self.guard, contextlib.suppress(OSError, StoreError):
+            if self.is_own():
+                os.utime(self.path, (0, 0))
 
     def forget(self) -> None:
         """Gives no more signs of life."""
@@ -208,13 +221,12 @@ def take(folder: Path, lock: int) -> Lease:
         now = os.fstat(lock).st_mtime
         seen = {path: check_free(path, now) for path in before}
         lease = claim(folder, max(map(number_of, before), default=0) + 1)
-        if not_any_more(seen):
-            lease.forget()
-            lease.path.unlink(missing_ok=True)
-            raise quicker(folder)
-        if succeeds(lease, list(seen)):
-            return lease
-        lease.give_back()  # and not removed: with no lease left, a number would be given again
+        try:
+            if succeeds(lease, seen):
+                return lease
+        except BaseException:
+            lease.give_back()
+            raise
     except (FileExistsError, FileNotFoundError) as error:
         raise quicker(folder) from error
     except OSError as error:
@@ -222,19 +234,31 @@ def take(folder: Path, lock: int) -> Lease:
     raise quicker(folder)
 
 
-def not_any_more(seen: dict[Path, int]) -> bool:
-    """Whether a lease that was free has been touched or removed since."""
-    try:
-        return any(status_of(path).st_mtime_ns != changed for path, changed in seen.items())
-    except FileNotFoundError:
-        return True
+def succeeds(lease: Lease, free: dict[Path, int]) -> bool:
+    """Removes the leases that were free, and tells whether they were so until then and no other has come.
 
-
-def succeeds(lease: Lease, free: list[Path]) -> bool:
-    """Removes the leases that were free, and tells whether no other has come."""
+    One who stands back when some are removed leaves its own: with no lease left, a number would be given again.
+    """
+    if not all(is_still(path, changed) for path, changed in free.items()):
+        lease.forget()
+        lease.path.unlink(missing_ok=True)
+        return False
     for path in free:
         path.unlink(missing_ok=True)
-    return leases_in(lease.path.parent) == [lease.path]
+    if leases_in(lease.path.parent) == [lease.path]:
+        return True
+    lease.give_back()
+    return False
+
+
+def is_still(path: Path, changed: int) -> bool:
+    """Whether a lease is there, and was not touched since."""
+    try:
+        return status_of(path).st_mtime_ns == changed
+    except OSError as error:
+        if error.errno in GONE:
+            return False
+        raise
 
 
 def quicker(folder: Path) -> Busy:
@@ -243,7 +267,7 @@ def quicker(folder: Path) -> Busy:
 
 
 def leases_in(folder: Path) -> list[Path]:
-    """The leases that there are, whatever they are; more than one only where a holder did not come to its end."""
+    """The leases that there are, whatever they are; several where somebody was killed on the way, or stood back."""
     found = [path for path in folder.iterdir() if NAME.fullmatch(path.name)]
     if any(number_of(path) >= MOST - 1 for path in found):
         raise InputError(f"'{folder / name_of(MOST - 1)}' is not of this life: it had fewer writers. Remove it.")
