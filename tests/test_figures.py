@@ -177,9 +177,9 @@ def test_figure_2_shows_the_committed_results(committed: dict[str, Any]):
 
 
 def test_figure_3_shows_the_committed_results(committed: dict[str, Any]):
-    rows, lives = committed["fig3"], sorted(RESULTS.glob("comp-search-64x250k-bounded-*"))
+    rows, lives = committed["fig3"], sorted(RESULTS.glob("comp-search-64x250k-halving-*"))
     summaries = [json.loads((life / "summary.json").read_text()) for life in lives]
-    own = [row for row in rows if row["agent"] == "comp-search"]
+    own = [row for row in rows if row["agent"] == "comp-search" and "halving" in row["label"]]
     shown = {row["what"]: row for row in own if row["what"] != "curve" and not row["seen"]}
     for when in ("zero-shot", "online", "offline"):
         means = [summary["by_phase"][when]["mean_return"] for summary in summaries]
