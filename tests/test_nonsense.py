@@ -81,7 +81,7 @@ GROUPS: list[tuple[type, list[str], str]] = [
 
 ZERO_IS_FINE = {"discount", "gae_lambda", "value_weight", "entropy_weight", "td_weight", "likelihood_weight"}
 ZERO_IS_FINE |= {"logit_weight", "threshold", "seed", "repair", "strength", "decay", "policy_weight"}
-ZERO_IS_FINE |= {"timid_start", "caution"}
+ZERO_IS_FINE |= {"timid_start", "caution", "margin"}
 BAD_NUMBERS = ["nan", "inf", "-inf", "-1", "1e30", "x", str(BIG), "", "1,000"]
 BAD_WHOLE = [*BAD_NUMBERS, "1e5", "100k", "3.5", "True"]
 
