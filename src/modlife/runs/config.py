@@ -223,7 +223,9 @@ def named(table: Table, value: Any, usual: Any) -> Any:
 def without_margin(data: dict[str, Any]) -> dict[str, Any]:
     """A config of schema 2 in the words of schema 3, whose searches may favour structures that no task has."""
     settings = data.get("settings")
-    search = settings.get("search") if isinstance(settings, dict) else None
+    if not isinstance(settings, dict):
+        return data
+    search = settings.get("search")
     if not isinstance(search, dict) or search.get("search") != "halving":
         return data
     return {**data, "settings": {**settings, "search": {"margin": 0.0, **search}}}
