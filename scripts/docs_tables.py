@@ -183,8 +183,8 @@ def figure_3() -> str:
         known = [change for one in changes for change in one if not np.isnan(change)]
         lost = f"{sum(change < -LOST for change in known)} of {len(known)}" if known else ""
         kept = [over_seeds([known_mean(one) for one in changes], "+"), short(min(worst), "+"), lost]
-        rows.append([group.label, str(len(group.lives)), *bars, *kept, as_expected(group)])
-    return markdown([*heads, "structures as first components suggest"], rows)
+        rows.append([group.label, str(len(group.lives)), *bars, *kept, as_expected(group), different(group)])
+    return markdown([*heads, "structures as first components suggest", "different structures, each seed"], rows)
 
 
 def as_expected(group: Group) -> str:
@@ -194,6 +194,12 @@ def as_expected(group: Group) -> str:
         return ""
     searched = sum(one["searched"] for one in found)
     return f"{sum(one['as_expected'] for one in found)} of {searched}" if searched else "given"
+
+
+def different(group: Group) -> str:
+    """How many structures the tasks of each life have: fewer than tasks, where some have all modules in common."""
+    found = [metrics.structures(life.records) for life in group.lives]
+    return " ".join(str(len({tuple(structure) for structure in one["tasks"].values()})) for one in found if one)
 
 
 def figure_3_over_time() -> str:
@@ -272,12 +278,11 @@ def errors(line: dict[str, str]) -> str:
 def forgotten() -> str:
     """Tasks that ended more than .05, beyond twice their error, below their return after their own stage."""
     rows = []
-    lives = [(group.label, life) for group in all_tasks() for life in group.lives if metrics.structures(life.records)]
-    for name, life in lives:
+    for group, life in ((one, life) for one in all_tasks() for life in one.lives if metrics.structures(life.records)):
         tasks = tasks_of(life)
         for task in losses({"tasks": tasks}):
             then, end = (short(tasks[task][name][0]) for name in ("after_own_stage", "at_the_end"))
-            rows.append([name, str(life.seed), task, then, end, repairs(life, task)])
+            rows.append([group.label, str(life.seed), task, then, end, repairs(life, task)])
     return markdown(["agent, steps a task, offline", "seed", "task", "then", "at the end", "repair"], rows)
 
 

@@ -18,8 +18,8 @@ MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", "p", "*", "h", ">")
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "---", "+++")
 MARKS = 7
 """Markers on a long line, about."""
-WAYS = {"search.search": "search", "offline.consolidator": "offline"}
-"""Options that choose a way to do something, and what they are called."""
+WAY = "search.search"
+"""The option that chooses a way to search, which stands for the options of that way."""
 LONGEST = 100
 """Letters of a label; one that would have to say more names a run instead."""
 
@@ -143,13 +143,13 @@ def told_apart(kinds: Sequence[Lives], labels: Sequence[str], but: Collection[st
 def differences(options: Sequence[dict[str, Any]]) -> list[str]:
     """For each of several sets of options, those that the others have otherwise or, if that says too little, lack.
 
-    A way that is chosen by name stands for its own options, if that says enough.
+    The way to search stands for its own options, if that says enough.
     """
     names = list(dict.fromkeys(name for each in options for name in each))
     differing = [name for name in names if len({json.dumps(each.get(name)) for each in options}) > 1]
     shared = [name for name in differing if all(name in each for each in options)]
-    own = tuple(f"{name.split('.')[0]}." for name in shared if name in WAYS)
-    for some in ([name for name in shared if name in WAYS or not name.startswith(own)], shared):
+    own = [name for name in shared if name.startswith("search.") and name != WAY] if WAY in shared else []
+    for some in ([name for name in shared if name not in own], shared):
         short = [said(each, some) for each in options]
         if len(set(short)) == len(short):
             return short
@@ -165,7 +165,7 @@ def in_words(name: str, value: Any) -> str:
     """An option in words."""
     words = {"steps": in_steps, "tasks": lambda tasks: f"{tasks} tasks"}
     text = " ".join(str(one) for one in value) if isinstance(value, list) else str(value)
-    return words[name](value) if name in words else f"{WAYS.get(name, name)} {text}"
+    return words[name](value) if name in words else f"{'search' if name == WAY else name} {text}"
 
 
 def over_seeds(curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

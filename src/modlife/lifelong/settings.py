@@ -10,7 +10,15 @@ from typing import Any, Protocol
 from modlife.checks import check_between, check_fields
 from modlife.domains.graph import Discrete, ProblemGraph
 from modlife.errors import InputError
-from modlife.learners.config import BCQConfig, ClearConfig, CompressConfig, DistillConfig, EWCConfig, PPOConfig
+from modlife.learners.config import (
+    HEAVIEST,
+    BCQConfig,
+    ClearConfig,
+    CompressConfig,
+    DistillConfig,
+    EWCConfig,
+    PPOConfig,
+)
 from modlife.registry import Table
 
 LARGEST_REPLAY = 2**24
@@ -72,7 +80,7 @@ class ExhaustiveConfig:
     def __post_init__(self) -> None:
         check_fields(self)
         check_between(self, 1, 1000, "episodes")
-        check_between(self, 0, 1e9, "margin")
+        check_between(self, 0, HEAVIEST, "margin")
 
     def most_steps(self, structures: int, horizon: int) -> int:
         """Environment steps that a search takes if no episode ends early."""
@@ -116,7 +124,7 @@ class HalvingConfig:
         check_between(self, 1, 1000, "episodes")
         check_between(self, 2, 64, "keep")
         check_between(self, 2, 2**16, "each")
-        check_between(self, 0, 1e9, "margin")
+        check_between(self, 0, HEAVIEST, "margin")
 
     def rounds(self, structures: int) -> tuple[Round, ...]:
         """The rounds: with half of an episode's time or less at first, and all of it in the end."""

@@ -133,6 +133,8 @@ class Lease:
                 if is_held:
                     os.utime(self.path)
                     is_held = leases_in(self.path.parent)[-1:] == [self.path]
+            except InputError as error:
+                raise StoreError(str(error)) from error
             except OSError as error:
                 if error.errno not in GONE:
                     raise save_error(self.path, error) from error
@@ -148,8 +150,8 @@ class Lease:
         """Whether the file is this lease: where it was removed by hand, another can have its number."""
         try:
             return unsealed(self.path).get("token") == self.token
-        except ReadError as error:  # it may be read another time
-            raise StoreError(str(error)) from error
+        except ReadError:  # it may be read another time
+            raise
         except InputError:  # damaged, or gone
             return False
 
@@ -161,7 +163,7 @@ class Lease:
     def give_back(self) -> None:
         """Lets the next one in at once."""
         self.forget()
-        with self.guard, contextlib.suppress(OSError, StoreError):
+        with self.guard, contextlib.suppress(OSError, InputError):
             if self.is_own():
                 os.utime(self.path, (0, 0))
 
