@@ -30,9 +30,7 @@ TINY = [
 
 def planned(*words: str) -> list[Planned]:
     """The lives of a command line."""
-    options = sweep.read_options(
-        sweep.Options, sweep.usual(words), prog="modlife sweep", arguments=["--out", "runs", *words]
-    )
+    options = sweep.read_options(sweep.Options, prog="modlife sweep", arguments=["--out", "runs", *words])
     return sweep.lives_of(options)
 
 

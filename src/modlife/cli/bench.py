@@ -1,14 +1,12 @@
 """`modlife bench`."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import tyro
 
 from modlife.checks import MOST_THREADS, check_count, check_positive
-from modlife.cli.choices import REQUIRED
 from modlife.domains.domain import DOMAINS
 from modlife.errors import InputError
 
@@ -35,11 +33,6 @@ class Options:
     """Only this number of threads; without it, one and all."""
     seconds: float = 1.0
     """How long to measure each case."""
-
-
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options(what=REQUIRED)
 
 
 def run(options: Options) -> None:

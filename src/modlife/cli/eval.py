@@ -46,11 +46,6 @@ class Options:
     """Print JSON for programs instead of a table."""
 
 
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options()
-
-
 def run(options: Options) -> None:
     """Evaluates."""
     if options.task and options.unseen:

@@ -1,12 +1,10 @@
 """`modlife export`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 
-from modlife.cli.choices import REQUIRED
 from modlife.cli.words import check_file, tell, whole_file
 from modlife.errors import InputError, plain
 from modlife.exports.packages import need
@@ -24,11 +22,6 @@ class Options:
     """Write the replay of each task as a Minari data set below this directory (MINARI_DATASETS_PATH)."""
     task: tuple[str, ...] = ()
     """Which tasks, each as one component per factor; by default the last one learnt for ONNX, all for Minari."""
-
-
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options(run=REQUIRED)
 
 
 def run(options: Options) -> None:

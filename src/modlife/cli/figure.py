@@ -7,7 +7,6 @@ from pathlib import Path
 import tyro
 
 from modlife.analysis.figures import FIGURES
-from modlife.cli.choices import REQUIRED
 from modlife.cli.words import tell
 from modlife.errors import plain
 from modlife.registry import resolve
@@ -27,11 +26,6 @@ class Options:
     """Run directories, or results with the same files."""
     out: Path
     """The picture to write; its ending says in which format: .png, .svg, .pdf, ..."""
-
-
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options(which=REQUIRED, runs=(), out=REQUIRED)
 
 
 def run(options: Options) -> None:

@@ -30,7 +30,8 @@ COMMANDS = {
     "tune": "search for hyper-parameters as the paper did, in many lives at once",
     "bench": "measure speed on this machine, one JSON object a line",
 }
-"""Each is a module of this package: a dataclass `Options`, what they are by default (`usual`), and a function `run`."""
+"""Each is a module of this package: a dataclass `Options` and a function `run`; and `usual`, where defaults follow from
+arguments."""
 
 OVERVIEW = f"""\
 modlife {__version__}: lifelong reinforcement learning with neural modules
@@ -126,4 +127,5 @@ def run(arguments: list[str]) -> None:
     from modlife.cli.words import read_options  # here, so that the overview comes at once
 
     command = importlib.import_module(f"modlife.cli.{name}")
-    command.run(read_options(command.Options, command.usual(rest), prog=f"modlife {name}", arguments=rest))
+    usual = command.usual(rest) if hasattr(command, "usual") else None
+    command.run(read_options(command.Options, usual, prog=f"modlife {name}", arguments=rest))

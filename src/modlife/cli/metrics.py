@@ -1,7 +1,6 @@
 """`modlife metrics`."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,11 +29,6 @@ class Options:
     """The same as a CSV file."""
     as_json: Json = False
     """Print JSON for programs instead of a table."""
-
-
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options(paths=())
 
 
 def run(options: Options) -> None:

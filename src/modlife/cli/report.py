@@ -35,11 +35,6 @@ class Options:
     """Tasks of which to show an episode; run directories must hold checkpoints."""
 
 
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options(runs=())
-
-
 def run(options: Options) -> None:
     """Writes the page; of lives that go on, again and again if asked."""
     check_file("page", options.out, ".html", ".htm")

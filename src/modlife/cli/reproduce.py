@@ -10,7 +10,6 @@ import tyro
 
 from modlife.analysis.catalog import EXPERIMENTS, Experiment, Scale
 from modlife.checks import MOST_THREADS, check_count
-from modlife.cli.choices import REQUIRED
 from modlife.cli.sweep import end_with, live_together
 from modlife.cli.words import tell, whole_file
 from modlife.errors import InputError, plain
@@ -43,11 +42,6 @@ class Options:
     """Only tell which lives there are, which have ended, and about how long the others will take."""
     lives: Path | None = None
     """Only write the lives into this file, for `modlife sweep`."""
-
-
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options(experiment=REQUIRED)
 
 
 def run(options: Options) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,11 +25,6 @@ class Options:
     """A line for every task, however many there are."""
     as_json: Json = False
     """Print JSON for programs instead of text: a list with an object per run directory."""
-
-
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options(runs=())
 
 
 def run(options: Options) -> None:

@@ -17,7 +17,6 @@ import tyro
 
 from modlife.checks import MOST_THREADS, check_count
 from modlife.cli import train
-from modlife.cli.choices import REQUIRED
 from modlife.cli.words import read_options, tell
 from modlife.errors import InputError, plain
 
@@ -64,11 +63,6 @@ class Options:
     """Only print a script for Slurm's `sbatch`, an array with an element for each life."""
     dry_run: bool = False
     """Only tell which lives there are, and which of them have ended."""
-
-
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options(lives=(), out=REQUIRED)
 
 
 def run(options: Options) -> None:

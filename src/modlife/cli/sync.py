@@ -1,7 +1,6 @@
 """`modlife sync`."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,7 +8,6 @@ from typing import Literal
 import tyro
 
 from modlife.checks import check_between
-from modlife.cli.choices import REQUIRED
 from modlife.errors import InputError, plain
 
 
@@ -30,11 +28,6 @@ class Options:
     """Go on until all lives have ended."""
     every: float = 30.0
     """Seconds between two looks."""
-
-
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options(runs=REQUIRED, to=REQUIRED)
 
 
 def run(options: Options) -> None:

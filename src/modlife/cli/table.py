@@ -1,6 +1,5 @@
 """`modlife table`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,11 +21,6 @@ class Options:
     """Run directories, or results with the same files."""
     out: Path | None = None
     """The same as a CSV file, with 95 % intervals that resample whole lives."""
-
-
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options(runs=())
 
 
 def run(options: Options) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import tyro
 
 from modlife.checks import check_between, check_episodes
-from modlife.cli.choices import REQUIRED
 from modlife.cli.sweep import end_with, live_together
 from modlife.errors import plain
 
@@ -34,11 +33,6 @@ class Options:
     """Episodes per task in evaluations; ten times as many at the end."""
     at_once: int | None = None
     """Lives at a time, each on one core; by default as many as there are cores."""
-
-
-def usual(arguments: Sequence[str]) -> Options:
-    """The options."""
-    return Options(study=REQUIRED, out=REQUIRED)
 
 
 def run(options: Options) -> None:

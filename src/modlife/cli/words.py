@@ -51,15 +51,15 @@ def is_whole(word: str) -> bool:
     return False
 
 
-def read_options(kind: type, usual: Any, *, prog: str, arguments: Sequence[str]) -> Any:
+def read_options(kind: type, usual: Any = None, *, prog: str, arguments: Sequence[str]) -> Any:
     """The options of a command. What a config says against one of them is said as it is, without a frame."""
     for name in ("out", "picture"):
         if given(arguments, name) == "":
             raise InputError(f"--{name} '' is empty; name a file or directory.")
-    frame = io.StringIO()
+    frame, default = io.StringIO(), tyro.MISSING_NONPROP if usual is None else usual
     try:
         with contextlib.redirect_stderr(frame):
-            options = tyro.cli(kind, default=usual, prog=prog, args=arguments, registry=registry)
+            options = tyro.cli(kind, default=default, prog=prog, args=arguments, registry=registry)
     except (SystemExit, InputError) as end:
         sentence = cause(end)
         if sentence is None:
