@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jaxtyping import Array, Float
 
-from modlife.learners.offline import Plain, check_batch
+from modlife.learners.offline import Consolidator, check_batch
 from modlife.learners.replay_table import Layout, Rows
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Chain
@@ -25,7 +25,7 @@ class CloningConfig:
 
 
 @dataclass(frozen=True)
-class Cloning(Plain):
+class Cloning(Consolidator):
     """The negative log-likelihood of the actions taken, and nothing else."""
 
     layout: Layout

@@ -22,7 +22,7 @@ from modlife.domains.graph import Discrete
 from modlife.errors import InputError
 from modlife.learners import losses
 from modlife.learners.config import BCQConfig, RealBCQConfig
-from modlife.learners.offline import Learnt, Plain, begin, check_batch, some_steps
+from modlife.learners.offline import Consolidator, Learnt, begin, check_batch, some_steps
 from modlife.learners.replay_table import Layout, Lesson, ReplayTable, Rows, gather, over_rows, put
 from modlife.learners.sharding import THIRD
 from modlife.policies.acting import Rule
@@ -43,8 +43,8 @@ class BCQState(eqx.Module):
 
 
 @dataclass(frozen=True)
-class BCQ(Plain):
-    """A `Consolidator` and its `Objective`: all tasks that share a module, in every step."""
+class BCQ(Consolidator):
+    """All tasks that share a module, in every step."""
 
     layout: Layout
     config: BCQConfig

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,8 +31,6 @@ from modlife.types import Pytree
 
 PIECE = 300_000
 """Samples, about, in one call of `train`: one to two seconds on one core."""
-
-
 OLD = 0.65
 """Work on an old task, which shares some modules only, against that on the new one, of which all learn; about."""
 PROBE = 256
@@ -64,119 +62,6 @@ class Learnt(eqx.Module):
     """The modules that follow slowly, where an objective asks for such."""
 
 
-@runtime_checkable
-class Consolidator(Protocol):
-    """A way to fold what replay holds into the modules of one task."""
-
-    @property
-    def steps(self) -> int:
-        """Gradient steps in all."""
-        ...
-
-    @property
-    def epoch_steps(self) -> int:
-        """Gradient steps in an epoch."""
-        ...
-
-    def init(self, own: Chain) -> Pytree:
-        """The learner of a task's modules."""
-        ...
-
-    def run(
-        self, bank: Bank, lessons: Sequence[Lesson], state: Pytree, *, done: int, key: PRNGKey
-    ) -> Iterator[tuple[int, Pytree, Mapping[str, float] | None]]:
-        """All gradient steps from number `done` on, in pieces of one to two seconds at most.
-
-        The last of the lessons is of the task in hand, the others are of tasks that share a module with it. Yields the
-        steps done, the learner, and at the end of an epoch the means of the terms of its loss by name. How the steps
-        are cut into pieces has no influence on what comes out.
-        """
-        ...
-
-    def modules(self, state: Pytree) -> Chain:
-        """The modules as they are now."""
-        ...
-
-    @property
-    def limits(self) -> "Limits":
-        """How much of old tasks may be lost, and what is done about it."""
-        ...
-
-    def drifts(self, bank: Bank, lessons: Sequence[Lesson], *, rows: int) -> Float[np.ndarray, " n"]:
-        """How far the policy of each task is from what it was taught, in so many rows; asked if there are limits."""
-        ...
-
-    def repaired(
-        self, bank: Bank, lessons: Sequence[Lesson], state: Pytree, *, harmed: Sequence[int], number: int, key: PRNGKey
-    ) -> Pytree:
-        """The learner after some further steps for the sake of tasks that were harmed; asked if there are limits."""
-        ...
-
-    @property
-    def taught(self) -> int:
-        """Numbers that it wants to know of a policy for each transition."""
-        ...
-
-    @property
-    def kept_times(self) -> int | None:
-        """Time steps, at most, that it keeps of a task once that has been folded in; None for all."""
-        ...
-
-    def load(self, tasks: int) -> float:
-        """How much work a gradient step is with so many tasks at hand, against one with the new task alone."""
-        ...
-
-    def explored(self, replay: Replay, policy: Chain) -> Replay:
-        """The replay of a task with what it wants to know of the policy that explored it."""
-        ...
-
-    def kept(self, replay: Replay, policy: Chain, *, key: PRNGKey) -> Replay:
-        """What to keep of a task for later, when it has been folded in and this is its policy."""
-        ...
-
-
-@runtime_checkable
-class Objective(Protocol):
-    """What a learner from replay minimises: a weighted sum of named terms. A frozen, hashable value."""
-
-    @property
-    def layout(self) -> Layout:
-        """How the table lies."""
-        ...
-
-    @property
-    def config(self) -> Any:
-        """Has `epochs` and `batch`."""
-        ...
-
-    def learning_rate(self) -> optax.ScalarOrSchedule:
-        """Adam's step size."""
-        ...
-
-    @property
-    def weights(self) -> Mapping[str, float]:
-        """The terms of the loss, with their weights."""
-        ...
-
-    @property
-    def new_is_first(self) -> bool:
-        """Whether the first task of a table is the one in hand, and has terms of its own (`Rows.is_new`)."""
-        ...
-
-    @property
-    def follows(self) -> float | None:
-        """How much of the way target modules follow in each step (`Rows.target`, `Rows.key`); None without such."""
-        ...
-
-    def targets(self, own: Chain, rows: Rows, extra: Pytree) -> Pytree:
-        """What the terms take as given, from rows of a task: nothing is differentiated through it."""
-        ...
-
-    def terms(self, output: AnyOutput, rows: Rows, targets: Pytree) -> Float[Array, " terms"]:
-        """The terms of the loss, each the mean over a batch, in the order of their weights."""
-        ...
-
-
 @dataclass(frozen=True)
 class Limits:
     """How much of old tasks may be lost, and what is done about it."""
@@ -191,22 +76,40 @@ class Limits:
     """Whether modules stay as they were where it could not be repaired."""
 
 
-class Plain(ABC):
-    """A `Consolidator` that takes all tasks in every step, asks nothing of policies and looks at nothing.
+class Consolidator(ABC):
+    """A way to fold what replay holds into the modules of one task: a weighted sum of named terms is minimised.
 
-    Replay is kept as it is, there is one loss for all tasks, and nobody looks back. A subclass says what to minimise.
+    A frozen, hashable value. What stands here takes all tasks in every step, keeps replay as it is, asks nothing of
+    policies and never looks back; a subclass says what to minimise, and may do any of these otherwise.
     """
 
     layout: Layout
+    """How the table lies."""
     config: Any
+    """Has `epochs`, `batch` and `learning_rate`."""
     new_is_first = False
+    """Whether the first task of a table is the one in hand, and has terms of its own (`Rows.is_new`)."""
     taught = 0
+    """Numbers that it wants to know of a policy for each transition."""
     limits = Limits()
+
+    @property
+    @abstractmethod
+    def weights(self) -> Mapping[str, float]:
+        """The terms of the loss, with their weights."""
+
+    @abstractmethod
+    def targets(self, own: Chain, rows: Rows, extra: Pytree) -> Pytree:
+        """What the terms take as given, from rows of a task: nothing is differentiated through it."""
+
+    @abstractmethod
+    def terms(self, output: AnyOutput, rows: Rows, targets: Pytree) -> Float[Array, " terms"]:
+        """The terms of the loss, each the mean over a batch, in the order of their weights."""
 
     @property
     def epoch_steps(self) -> int:
         """Gradient steps in an epoch: all rows once."""
-        return epoch_steps(self)
+        return -(-self.layout.times * self.layout.envs // self.config.batch)
 
     @property
     def steps(self) -> int:
@@ -214,22 +117,13 @@ class Plain(ABC):
         return self.config.epochs * self.epoch_steps
 
     @property
-    @abstractmethod
-    def weights(self) -> Mapping[str, float]:
-        """As an objective has them."""
-
-    @abstractmethod
-    def targets(self, own: Chain, rows: Rows, extra: Pytree) -> Pytree:
-        """As an objective has them."""
-
-    @abstractmethod
-    def terms(self, output: AnyOutput, rows: Rows, targets: Pytree) -> Float[Array, " terms"]:
-        """As an objective has them."""
-
-    @property
     def follows(self) -> float | None:
-        """There are no target modules."""
+        """How much of the way target modules follow in each step (`Rows.target`, `Rows.key`); None without such."""
         return None
+
+    def learning_rate(self) -> optax.ScalarOrSchedule:
+        """Adam's step size."""
+        return self.config.learning_rate
 
     def init(self, own: Chain) -> Pytree:
         """A learner of these modules."""
@@ -242,7 +136,12 @@ class Plain(ABC):
     def run(
         self, bank: Bank, lessons: Sequence[Lesson], state: Pytree, *, done: int, key: PRNGKey
     ) -> Iterator[tuple[int, Pytree, Mapping[str, float] | None]]:
-        """Gradient steps over a table of all lessons, some at a time."""
+        """All gradient steps from number `done` on, in pieces of one to two seconds at most.
+
+        The last of the lessons is of the task in hand, the others are of tasks that share a module with it. Yields the
+        steps done, the learner, and at the end of an epoch the means of the terms of its loss by name. How the steps
+        are cut into pieces has no influence on what comes out.
+        """
         table = self.layout.fill(bank, lessons)
         for opened in self.layout.with_features(table, lessons):
             table = opened
@@ -251,70 +150,65 @@ class Plain(ABC):
             done, state, means = some_steps(self, state, table, None, number=done, most=self.steps, key=key)
             yield done, state, means
 
-    def learning_rate(self) -> optax.ScalarOrSchedule:
-        """Constant."""
-        return self.config.learning_rate
-
     @property
     def kept_times(self) -> int | None:
-        """All."""
+        """Time steps, at most, that it keeps of a task once that has been folded in; None for all."""
         return None
 
     def drifts(self, bank: Bank, lessons: Sequence[Lesson], *, rows: int) -> Float[np.ndarray, " n"]:
-        """Nothing is known of it."""
+        """How far the policy of each task is from what it was taught, in so many rows; asked if there are limits."""
         return np.zeros(len(lessons))
 
     def repaired(
         self, bank: Bank, lessons: Sequence[Lesson], state: Pytree, *, harmed: Sequence[int], number: int, key: PRNGKey
     ) -> Pytree:
-        """The same: there is nothing to repair it by."""
+        """The learner after some further steps for the sake of tasks that were harmed; asked if there are limits."""
         return state
 
     def load(self, tasks: int) -> float:
-        """Every task takes part in every step."""
+        """How much work a gradient step is with so many tasks at hand, against one with the new task alone."""
         return 1 + OLD * (tasks - 1)
 
     def explored(self, replay: Replay, policy: Chain) -> Replay:
-        """The same."""
+        """The replay of a task with what it wants to know of the policy that explored it."""
         return replay
 
     def kept(self, replay: Replay, policy: Chain, *, key: PRNGKey) -> Replay:
-        """The same."""
+        """What to keep of a task for later, when it has been folded in and this is its policy."""
         return replay
 
 
-def check_batch(objective: Objective) -> None:
+Plain = Consolidator
+"""As extensions may know it."""
+
+
+def check_batch(objective: Consolidator) -> None:
     """Devices can share a batch."""
     count, batch = objective.layout.devices.count, objective.config.batch
     if batch % count:
         raise InputError(f"{count} devices cannot share a batch of {batch} evenly.")
 
 
-def epoch_steps(objective: Objective) -> int:
-    """Gradient steps in an epoch."""
-    return -(-objective.layout.times * objective.layout.envs // objective.config.batch)
-
-
-def optimiser(objective: Objective) -> optax.GradientTransformation:
+def optimiser(objective: Consolidator) -> optax.GradientTransformation:
     """Adam on all parameters as one vector (which saves a kernel per array)."""
     return optax.flatten(optax.adam(objective.learning_rate()))
 
 
 @partial(jax.jit, static_argnums=0)
-def begin(objective: Objective, own: Chain) -> Learnt:
+def begin(objective: Consolidator, own: Chain) -> Learnt:
     """A learner of these modules."""
     target = None if objective.follows is None else own
     return Learnt(own, optimiser(objective).init(own), jnp.zeros(len(objective.weights)), target)
 
 
 def some_steps(
-    objective: Objective, learner: Learnt, table: ReplayTable, extra: Pytree, *, number: int, most: int, key: PRNGKey
+    objective: Consolidator, learner: Learnt, table: ReplayTable, extra: Pytree, *, number: int, most: int, key: PRNGKey
 ) -> tuple[int, Learnt, dict[str, float] | None]:
     """As many steps from `number` on as take up to two seconds: at most `most`, and not beyond the end of an epoch.
 
     Gives the number reached, the learner, and at the end of an epoch the means of the terms of its loss.
     """
-    per_epoch = epoch_steps(objective)
+    per_epoch = objective.epoch_steps
     epoch, first = divmod(number, per_epoch)
     samples = objective.config.batch * int(table.count)
     count = min(max(1, PIECE // samples), per_epoch - first, most)
@@ -328,7 +222,7 @@ def some_steps(
 
 @partial(jax.jit, static_argnums=0)
 def train(
-    objective: Objective,
+    objective: Consolidator,
     learner: Learnt,
     table: ReplayTable,
     extra: Pytree,
@@ -344,7 +238,7 @@ def train(
 
 
 def train_share(
-    objective: Objective, learner: Learnt, data: tuple[ReplayTable, Pytree], first: Array, count: Array, key: PRNGKey
+    objective: Consolidator, learner: Learnt, data: tuple[ReplayTable, Pytree], first: Array, count: Array, key: PRNGKey
 ) -> Learnt:
     """One device's part of `train`."""
     (table, _), devices, times = data, objective.layout.devices, objective.layout.times
@@ -397,14 +291,14 @@ def data_for(learner: Learnt, table: ReplayTable, extra: Pytree, step: Array, ta
     return Data(table, extra, learner.target, jax.random.fold_in(drawn, task))
 
 
-def followed(objective: Objective, target: Chain | None, own: Chain) -> Chain | None:
+def followed(objective: Consolidator, target: Chain | None, own: Chain) -> Chain | None:
     """Target modules after a step: θ' <- θ' + τ (θ - θ')."""
     rate = objective.follows
     return target if rate is None else jax.tree.map(lambda old, new: old + rate * (new - old), target, own)
 
 
 def gradient(
-    objective: Objective,
+    objective: Consolidator,
     own: Chain,
     frozen: Chain,
     data: Data,

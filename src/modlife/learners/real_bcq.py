@@ -20,7 +20,7 @@ from modlife.domains.graph import Continuous
 from modlife.errors import InputError
 from modlife.learners import losses
 from modlife.learners.config import AWACConfig, RealBCQConfig
-from modlife.learners.offline import Plain, check_batch
+from modlife.learners.offline import Consolidator, check_batch
 from modlife.learners.replay_table import Layout, Rows
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Chain
@@ -28,8 +28,8 @@ from modlife.policies.modular import AnyOutput, GaussianOutput
 
 
 @dataclass(frozen=True)
-class RealBCQ(Plain):
-    """A `Consolidator` and its `Objective`: all tasks that share a module, in every step."""
+class RealBCQ(Consolidator):
+    """All tasks that share a module, in every step."""
 
     layout: Layout
     config: RealBCQConfig
