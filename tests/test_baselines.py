@@ -39,7 +39,6 @@ from scipy.special import log_softmax
 from transitions import random_transitions
 
 from modlife.domains import env
-from modlife.domains.curricula import lifelong
 from modlife.domains.env import Outcome, PRNGKey
 from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
 from modlife.domains.grid2d.environment import Grid2D, Observation
@@ -81,7 +80,7 @@ from modlife.policies.dense_modules import DenseModules
 from modlife.policies.modular import Described, GaussianOutput, Modular, Monolithic, Output, dense
 from modlife.runs.config import build
 from modlife.runs.restore import tree_of
-from modlife.types import Task
+from modlife.types import Curriculum, Task
 
 pytestmark = pytest.mark.usefixtures("optax_promotes")
 
@@ -299,7 +298,7 @@ ONLINE: dict[str, Any] = {
 
 def lived(agent: Any, *tasks: Task) -> list[Moment]:
     """The end of each stage of a life with these tasks."""
-    moments = live(agent, lifelong("probes", tasks), episodes=EPISODES, key=KEY)
+    moments = live(agent, Curriculum(tuple((task,) for task in tasks)), episodes=EPISODES, key=KEY)
     return [moment for moment in moments if moment.ended]
 
 
@@ -802,7 +801,7 @@ def test_pitfall_11_tasks_seen_are_evaluated_by_the_base_and_the_active_column_i
     """A base that never learns, since there are no epochs: the active column is good, the agent is not."""
     ppo = PPO(SIGNS, TwoColumns(NETWORK), SMALL)
     agent = ProgressCompress(**{**ONLINE, "ppo": ppo}, replay_size=1024, config=CompressConfig(epochs=0, samples=256))
-    moments = live(agent, lifelong("probes", (PLAIN,)), episodes=EPISODES, key=KEY)
+    moments = live(agent, Curriculum(((PLAIN,),)), episodes=EPISODES, key=KEY)
     found = {one.when: one for moment in moments for one in moment.reports if isinstance(one, Evaluated)}
     returns = {when: float(one.evaluation.returns.mean()) for when, one in found.items()}
     assert returns["online"] > 0.9 > 0.7 > returns["seen"]

@@ -30,21 +30,12 @@ class Curriculum:
     Lifelong learning has one task per stage, multi-task learning one stage with all tasks.
     """
 
-    name: str
     stages: tuple[tuple[Task, ...], ...]
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """All tasks in the order in which they are first met."""
         return tuple(task for stage in self.stages for task in stage)
-
-
-@dataclass(frozen=True)
-class Split:
-    """Tasks to train on and unseen combinations of the same components to test on."""
-
-    train: tuple[Task, ...]
-    held_out: tuple[Task, ...]
 
 
 @dataclass(frozen=True)

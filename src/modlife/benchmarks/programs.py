@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Key
 
-from modlife.domains import curricula
+from modlife.domains.curricula import paper_order
 from modlife.domains.domain import Domain, environment_of
 from modlife.domains.env import Environment, Outcome, PRNGKey, is_slow, step_batch
 from modlife.domains.film import random_action
@@ -187,7 +187,8 @@ def offline(domain: Domain, *, devices: int) -> Iterator[Load]:
     times = settings.replay_size // config.envs
     counted = isinstance(env.graph.actions, Discrete)
     replay = some_replay(env, times, config.envs)
-    order = [env.graph.indices(task) for task in curricula.paper_order(env.graph, seed=0).tasks]
+    graph = env.graph
+    order = [graph.indices(task) for task in paper_order(graph, count=graph.task_count, seed=0)]
     *before, last = lessons_of(order, [replay] * len(order))
     for count in [count for count in TASKS[: 3 if is_slow(env) else 4] if count <= len(before) + 1]:
         layout = Layout(env, network, room_for(count), times, config.envs, devices=Devices(devices))

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import tyro
 
 from modlife.checks import check_between, check_episodes, check_fields, check_once, check_seed, shown
-from modlife.domains import curricula
 from modlife.domains.curricula import CURRICULA, Order
 from modlife.domains.domain import DOMAINS, Domain, environment_of
 from modlife.errors import InputError
@@ -107,11 +106,9 @@ class LifeConfig:
     @property
     def stages(self) -> Curriculum:
         """One task after the other; or as many at once as the life was planned for, and those it grew by."""
-        if not self.order.together:
-            return curricula.lifelong(f"{self.order.name}, seed {self.seed}", self.chosen)
-        cuts = (0, *self.grown, len(self.chosen))
-        groups = [self.chosen[start:end] for start, end in itertools.pairwise(cuts)]
-        return Curriculum(f"{self.order.name}, seed {self.seed}", tuple(groups))
+        tasks = self.chosen
+        cuts = (0, *self.grown, len(tasks)) if self.order.together else range(len(tasks) + 1)
+        return Curriculum(tuple(tasks[start:end] for start, end in itertools.pairwise(cuts)))
 
     def planned_for(self, tasks: int) -> "LifeConfig":
         """The config of the same life when it was planned for fewer tasks."""
