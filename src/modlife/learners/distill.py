@@ -86,13 +86,7 @@ class Distiller:
         return Student(params, self.optimiser.init(params), jnp.zeros(2), anchor)
 
     def run(
-        self,
-        structures: Sequence[Structure],
-        replays: Sequence[AnyReplay],
-        state: Student,
-        *,
-        done: int,
-        key: PRNGKey,
+        self, structures: Sequence[Structure], replays: Sequence[AnyReplay], state: Student, *, done: int, key: PRNGKey
     ) -> Iterator[tuple[int, Student, Mapping[str, float] | None]]:
         """The gradient steps from number `done` on, in pieces of a second or two; the last task is the new one."""
         *old, new = (of_replay(*one) for one in zip(structures, replays, strict=True))

@@ -70,14 +70,7 @@ class Asked:
 
 
 def collect(
-    env: Environment,
-    network: Network,
-    policy: Pytree,
-    actors: Actors,
-    *,
-    steps: int,
-    asked: Asked,
-    key: PRNGKey,
+    env: Environment, network: Network, policy: Pytree, actors: Actors, *, steps: int, asked: Asked, key: PRNGKey
 ) -> tuple[Actors, Rollout, Float[Array, " E"]]:
     """Acts for some steps, by sampling; also returns the value of the states reached at the end."""
     key_act, key_step = jax.random.split(key)

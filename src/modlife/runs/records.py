@@ -35,14 +35,7 @@ KINDS: Mapping[str, Fields] = {
 }
 HARMED: Fields = {"task": str, "drift": list[float], "return": list[float]}
 """What stands in `harmed`, each list with a number of then and one of now."""
-SUMMARY: Fields = {
-    "agent": str,
-    "seed": int,
-    "tasks": int,
-    "steps_per_task": int,
-    "seconds": float,
-    "seen": EVALUATION,
-}
+SUMMARY: Fields = {"agent": str, "seed": int, "tasks": int, "steps_per_task": int, "seconds": float, "seen": EVALUATION}
 AVERAGES: Fields = {"return": list[float], "mean_return": float}
 SOMETIMES: Fields = {
     "domain": str,
@@ -55,10 +48,7 @@ SOMETIMES: Fields = {
     "peak_megabytes": float,
     "by_phase": dict,
     "retention": {"mean_change": float, "worst_change": float, "worst_task": str},
-    "files": {
-        "metrics": {"bytes": int, "sha256": str},
-        "history": {"bytes": int, "sha256": str},
-    },
+    "files": {"metrics": {"bytes": int, "sha256": str}, "history": {"bytes": int, "sha256": str}},
 }
 """Fields of a summary that only some lives have."""
 

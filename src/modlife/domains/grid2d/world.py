@@ -81,11 +81,7 @@ class World:
     def released(cls) -> "World":
         """The world as the authors' released code has it."""
         return cls(
-            channel_order="released",
-            agent_channel="centre",
-            actions=7,
-            gap_rows="released",
-            time_limit="terminates",
+            channel_order="released", agent_channel="centre", actions=7, gap_rows="released", time_limit="terminates"
         )
 
     @property
