@@ -23,7 +23,7 @@ from modlife.runs.codec import to_json
 from modlife.runs.config import LifeConfig, life_json
 from modlife.runs.life import final_evaluations
 from modlife.runs.restore import acting_state
-from modlife.runs.sealed import File, as_line, sealed
+from modlife.runs.sealed import File, as_bytes, sealed
 from modlife.runs.store import HISTORY, MANIFEST, METRICS, SUMMARY, RunDirectory
 from modlife.runtime import start_jax
 
@@ -95,7 +95,7 @@ def ship(run: RunDirectory, out: Path, *, tasks: int) -> None:
     facts = saved.index.description
     data = (run.path / METRICS).read_bytes()[: facts.metrics.bytes]
     records = trimmed([json.loads(line) for line in data.splitlines()], tasks)
-    metrics = b"".join(map(as_line, records))
+    metrics = b"".join(map(as_bytes, records))
     history = (run.path / HISTORY).read_bytes()[: facts.history.bytes]
     known = replace(facts, planned=tasks, metrics=File.of(metrics), history=File.of(history))
     index = Index(saved.index.format, known, saved.index.state, ())

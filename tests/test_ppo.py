@@ -21,7 +21,7 @@ from modlife.domains.grid2d.environment import Grid2D
 from modlife.domains.grid2d.world import World
 from modlife.errors import InputError
 from modlife.learners.config import PPOConfig
-from modlife.learners.minibatches import shuffle
+from modlife.learners.losses import shuffle
 from modlife.learners.ppo import PPO, LearnerState
 from modlife.learners.rollout import evaluate
 from modlife.policies.acting import Rule

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Float16, Int, UInt32
 
 from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.config import DistillConfig
-from modlife.learners.minibatches import shuffle
+from modlife.learners.losses import shuffle
 from modlife.learners.offline import PIECE
 from modlife.learners.ppo import Anchor, norms_of, pull_of
 from modlife.learners.replay import AnyReplay, Packing

@@ -2,8 +2,9 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
+from modlife.domains.env import PRNGKey
 from modlife.policies.distributions import chosen, likely
 
 Steps = Float[Array, " T"]
@@ -135,3 +136,8 @@ def bcq_target(
     """
     allowed = jnp.where(likely(next_log_probs, threshold=threshold), next_values, -jnp.inf)
     return reward + discount * chosen(target_values, jnp.argmax(allowed, axis=0).astype(jnp.int32))
+
+
+def shuffle(count: int, *, key: PRNGKey) -> Int[Array, " count"]:
+    """The numbers below `count` in random order: one sort, where `jax.random.permutation` makes two."""
+    return jnp.argsort(jax.random.bits(key, (count,)))

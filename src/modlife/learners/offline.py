@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int
 
 from modlife.domains.env import PRNGKey
 from modlife.errors import InputError
-from modlife.learners.minibatches import shuffle
+from modlife.learners.losses import shuffle
 from modlife.learners.replay import Replay
 from modlife.learners.replay_table import PLACED, Layout, Lesson, ReplayTable, Rows
 from modlife.learners.sharding import ALL, THIRD

@@ -16,7 +16,6 @@ from modlife.domains.env import Environment, PRNGKey
 from modlife.errors import InputError
 from modlife.learners import losses, rollout
 from modlife.learners.config import PPOConfig
-from modlife.learners.minibatches import shuffle
 from modlife.learners.replay import Experience, Transition
 from modlife.learners.rollout import Actors, Asked, Rollout
 from modlife.learners.sharding import ALL, SECOND, THIRD, Devices, specs_of
@@ -239,7 +238,7 @@ class PPO:
         """One device's part of `epoch`."""
         tasks, samples = batch.log_prob.shape
         keys = jax.random.split(self.share.own_key(key), tasks)
-        order = jax.vmap(lambda key: shuffle(samples, key=key))(keys)
+        order = jax.vmap(lambda key: losses.shuffle(samples, key=key))(keys)
         pieces = jnp.moveaxis(order.reshape(tasks, -1, self.config.minibatch // self.devices), 1, 0)
 
         def step(carry: Carry, piece: tuple[Int[Array, ""], Int[Array, "N B"]]) -> tuple[Carry, Array | None]:

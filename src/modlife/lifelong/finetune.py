@@ -30,10 +30,6 @@ class OneNetwork(OnlineAgent):
     episodes: int = 1
     """Episodes of its evaluations of a task before and after the online phase."""
 
-    def grow(self, state: AgentState, *, key: PRNGKey) -> AgentState:
-        """Nothing in it depends on how many tasks there will be."""
-        return state
-
     def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
         """Try the task, then learn it by PPO from what the network knows."""
         (task,) = tasks
@@ -87,10 +83,6 @@ class OneNetwork(OnlineAgent):
     def policy(self, state: AgentState, task: Task) -> Pytree | None:
         """The network, told the task's components; also of tasks that were never seen."""
         return self.network.pick(self.parameters(state), jnp.array(self.env.graph.indices(task)))
-
-    def wrong_policies(self, state: AgentState, task: Task, factor: int) -> Sequence[Pytree]:
-        """It has no modules."""
-        return ()
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,6 @@ class MultiTask(OnlineAgent):
 
     together: bool = True
 
-    def grow(self, state: AgentState, *, key: PRNGKey) -> AgentState:
-        """Nothing in it depends on how many tasks there will be."""
-        return state
-
     def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
         """Updates with data of every task of the stage, each with its own environments."""
         key_init, key_learn = jax.random.split(key)

@@ -32,9 +32,17 @@ class OnlineAgent:
         """A fresh network."""
         return AgentState(self.network.init(key=key))
 
+    def grow(self, state: AgentState, *, key: PRNGKey) -> AgentState:
+        """Nothing in it depends on how many tasks there will be."""
+        return state
+
     def problem(self, state: AgentState) -> str | None:
         """It has no structures of its own, searches nothing and keeps no replay."""
         return nothing_but_params(state)
+
+    def wrong_policies(self, state: AgentState, task: Task, factor: int) -> Sequence[Pytree]:
+        """It has no modules that were meant for several tasks."""
+        return ()
 
     def about(self, state: AgentState, tasks: Sequence[Task]) -> dict[str, Any]:
         """Nothing else."""
@@ -80,10 +88,6 @@ class SingleTask(OnlineAgent):
     def policy(self, state: AgentState, task: Task) -> Pytree | None:
         """The task's own modules; it shares nothing with which it could solve another."""
         return state.params.pick(self.own(state.met.index(task))) if task in state.met else None
-
-    def wrong_policies(self, state: AgentState, task: Task, factor: int) -> Sequence[Pytree]:
-        """Modules of other tasks were never meant to fit."""
-        return ()
 
 
 def build(plan: Plan) -> SingleTask:

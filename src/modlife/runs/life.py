@@ -29,26 +29,18 @@ from modlife.runs.store import RunWriter
 
 
 class Watch(Protocol):
-    """What a life tells a person while it runs."""
+    """What a life tells a person while it runs; by itself nothing of what is as it should be."""
 
     def moment(self, moment: Moment) -> None:
         """Something was done."""
-        ...
 
     def say(self, sentence: str) -> None:
         """Something out of the ordinary happened."""
-        ...
-
-
-class Silent:
-    """Tells nothing of what is as it should be."""
-
-    def moment(self, moment: Moment) -> None:
-        """Not told."""
-
-    def say(self, sentence: str) -> None:
-        """What is out of the ordinary is a warning."""
         warnings.warn(sentence, stacklevel=2)
+
+
+class Silent(Watch):
+    """Nobody watches."""
 
 
 @dataclass

@@ -49,16 +49,11 @@ def canonical(body: dict[str, Any]) -> bytes:
 
 def sealed_line(body: dict[str, Any]) -> bytes:
     """A line of JSON with its checksum."""
-    return as_line({**body, SEAL: sha256(canonical(body))})
-
-
-def as_line(body: dict[str, Any]) -> bytes:
-    """A line of JSON."""
-    return as_bytes(body)
+    return as_bytes({**body, SEAL: sha256(canonical(body))})
 
 
 def as_bytes(body: dict[str, Any], indent: int | None = None) -> bytes:
-    """JSON, of numbers that are such."""
+    """JSON, of numbers that are such; a line, unless it is indented."""
     try:
         return json.dumps(body, indent=indent, allow_nan=False).encode() + b"\n"
     except ValueError as error:

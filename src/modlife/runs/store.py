@@ -31,7 +31,7 @@ from modlife.runs.durable import ASIDE, Disk, clear, make_parents, read_regular,
 from modlife.runs.lease import Guarded, Lease, claim, locked, take
 from modlife.runs.provenance import SCHEMA, conditions, manifest, origin
 from modlife.runs.records import Record, checked_records, checked_summary
-from modlife.runs.sealed import MEGABYTE, File, as_line, damaged, read_body, sealed, sealed_line, unsealed_line
+from modlife.runs.sealed import MEGABYTE, File, as_bytes, damaged, read_body, sealed, sealed_line, unsealed_line
 
 MANIFEST, METRICS, HISTORY, SUMMARY = "manifest.json", "metrics.jsonl", "history.jsonl", "summary.json"
 MOST = {MANIFEST: MEGABYTE, METRICS: 1024 * MEGABYTE, HISTORY: 64 * MEGABYTE, SUMMARY: 64 * MEGABYTE}
@@ -264,7 +264,7 @@ class RunWriter:
                 self.disk.truncate(path, data.rfind(b"\n") + 1)
         except OSError as error:
             raise save_error(path, error) from error
-        line = sealed_line if self.run.is_sealed else as_line
+        line = sealed_line if self.run.is_sealed else as_bytes
         self.add(HISTORY, line(origin(devices=devices)))
 
     def __enter__(self) -> "RunWriter":
@@ -289,7 +289,7 @@ class RunWriter:
 
     def append(self, record: dict[str, Any]) -> None:
         """Adds a line to the metrics; it counts once a checkpoint has been saved after it."""
-        line = as_line(record)
+        line = as_bytes(record)
         self.add(METRICS, line)
         self.written += len(line)
         self.hasher.update(line)
