@@ -21,7 +21,7 @@ import numpy as np
 
 from modlife.errors import InputError, ReadError
 from modlife.runs.codec import from_json, to_json
-from modlife.runs.durable import ASIDE, Disk, clear, read_regular, reading, replace_file, save_error, sha256
+from modlife.runs.durable import ASIDE, Disk, clear, read_regular, reading, replace_file, saving, sha256, unsaved
 from modlife.runs.sealed import File, sealed, unsealed
 from modlife.types import Facts
 
@@ -123,18 +123,16 @@ class Checkpoints:
             self.disk.rename(aside, self.path(number))
         except OSError as error:
             clear(self.disk, aside)
-            raise save_error(aside, error) from error
+            raise unsaved(aside, error) from error
         self.prune(number)
         return number
 
     def make_folders(self) -> None:
         """Makes the directories, unless they are there."""
-        try:
+        with saving(self.folder):
             for folder in (self.folder, self.replay):
                 if not folder.exists():
                     self.disk.make(folder)
-        except OSError as error:
-            raise save_error(self.folder, error) from error
 
     def keep(self, replay: "AnyReplay") -> File:
         """Writes the replay of a task, unless it is there."""
@@ -211,12 +209,10 @@ class Checkpoints:
         path, look = self.path(number), self.look(number)
         aside = path.with_name(path.name + ASIDE)
         self.looked.pop(number, None)
-        try:
+        with saving(path):
             self.disk.rename(path, aside)
             self.discard_replay(look)
             self.disk.remove(aside)
-        except OSError as error:
-            raise save_error(path, error) from error
 
     def discard_replay(self, gone: "Look") -> None:
         """Removes replay that only a checkpoint that goes away needs; none, if of another it is not known."""
@@ -230,7 +226,7 @@ class Checkpoints:
     def sweep(self) -> None:
         """Removes what killed writers left behind, and makes durable what they had no time to."""
         for folder in (self.folder.parent, self.folder, self.replay):
-            try:
+            with saving(folder):
                 if folder != self.folder.parent:
                     no_link(folder)
                 for path in folder.glob(f"*{ASIDE}") if folder.is_dir() else ():
@@ -240,8 +236,6 @@ class Checkpoints:
                         self.disk.remove(path)
                 if folder.is_dir():
                     self.disk.sync(folder)
-            except OSError as error:
-                raise save_error(folder, error) from error
 
     def verify(self, folder: Path) -> tuple[Index, bytes]:
         """A checkpoint's index and the bytes of its arrays, every byte checked; says which file is damaged, and how."""
@@ -277,15 +271,8 @@ class Checkpoints:
 
         path = self.replay_path(file)
         arrays = loaded(path, checked_bytes(path, file))
-        rows, times = arrays.get("rows"), arrays.get("times")
-        if (
-            rows is None
-            or rows.ndim != 3
-            or rows.dtype != np.uint32
-            or times is None
-            or times.shape != (1,)
-            or times.dtype.kind != "i"
-        ):
+        rows, times = (arrays.get(name, np.zeros(0)) for name in ("rows", "times"))
+        if (rows.ndim, rows.dtype, times.shape, times.dtype.kind) != (3, np.uint32, (1,), "i"):
             raise InputError(f"'{path}' holds no replay rows.")
         more = {name: usual if (found := arrays.get(name)) is None else found for name, usual in MORE.items()}
         if any((more[name].ndim, more[name].dtype) != (usual.ndim, usual.dtype) for name, usual in MORE.items()):

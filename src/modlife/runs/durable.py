@@ -94,7 +94,7 @@ def replace_file(disk: Disk, path: Path, data: bytes) -> None:
         disk.rename(aside, path)
     except OSError as error:
         clear(disk, aside)
-        raise save_error(path, error) from error
+        raise unsaved(path, error) from error
 
 
 def make_parents(disk: Disk, path: Path) -> None:
@@ -107,7 +107,7 @@ def make_parents(disk: Disk, path: Path) -> None:
             disk.sync(folder.parent)
 
 
-def save_error(path: Path, error: OSError) -> StoreError:
+def unsaved(path: Path, error: OSError) -> StoreError:
     """What went wrong, in a sentence."""
     return StoreError(f"'{path}' could not be written: {error.strerror or error}. What was saved before is intact.")
 
@@ -147,6 +147,15 @@ def reading(path: Path) -> Iterator[None]:
         why = "It is a link" if error.errno == errno.ELOOP else error.strerror
         kind = InputError if error.errno in NOT_THERE else ReadError
         raise kind(f"'{path}' cannot be read: {why}.") from error
+
+
+@contextmanager
+def saving(path: Path) -> Iterator[None]:
+    """What the system says against writing a path is said in a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise unsaved(path, error) from error
 
 
 def read_whole(handle: int, size: int) -> bytes:

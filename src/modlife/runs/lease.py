@@ -24,7 +24,7 @@ from pathlib import Path
 
 from modlife.errors import Busy, InputError, ReadError, StoreError, plain
 from modlife.runs.codec import from_json, to_json
-from modlife.runs.durable import ASIDE, Disk, reading, save_error
+from modlife.runs.durable import ASIDE, Disk, reading, saving, unsaved
 from modlife.runs.sealed import sealed, unsealed
 
 BEAT = 10.0
@@ -137,7 +137,7 @@ class Lease:
                 raise StoreError(str(error)) from error
             except OSError as error:
                 if error.errno not in GONE:
-                    raise save_error(self.path, error) from error
+                    raise unsaved(self.path, error) from error
                 is_held = False
             if not is_held:
                 raise Busy(
@@ -232,7 +232,7 @@ def take(folder: Path, lock: int) -> Lease:
     except (FileExistsError, FileNotFoundError) as error:
         raise quicker(folder) from error
     except OSError as error:
-        raise save_error(folder, error) from error
+        raise unsaved(folder, error) from error
     raise quicker(folder)
 
 
@@ -390,17 +390,15 @@ def write_new(path: Path, data: bytes) -> None:
 def locked(path: Path) -> int:
     """The lock on a run directory, held until its handle is closed or the process ends."""
     file = path / "lock"
-    try:
+    with saving(file):
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-    except OSError as error:
-        raise save_error(file, error) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         holder = plain(os.pread(handle, 200, 0).decode(errors="replace").strip()) or "which has just begun"
         os.close(handle)
         if error.errno not in (errno.EAGAIN, errno.EACCES):  # there are no locks on this disk
-            raise save_error(file, error) from error
+            raise unsaved(file, error) from error
         raise Busy(f"'{path}' is being written by another process ({holder}).") from error
     try:
         if os.fstat(handle).st_nlink > 1:  # a copy of the run shares it: from now on, this one has its own
@@ -411,5 +409,5 @@ def locked(path: Path) -> int:
         os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     except OSError as error:
         os.close(handle)
-        raise save_error(file, error) from error
+        raise unsaved(file, error) from error
     return handle

@@ -1,11 +1,8 @@
 """Where a life stands, from its files alone: nothing is locked, loaded or changed. No JAX here."""
 
-import contextlib
 from dataclasses import dataclass, field
 from typing import Literal
 
-from modlife.errors import InputError
-from modlife.runs.checkpoints import Description
 from modlife.runs.lease import is_held
 from modlife.runs.store import RunDirectory
 
@@ -36,16 +33,8 @@ def standing(run: RunDirectory) -> Standing:
         times = {name: summary.get(name, {}) for name in ("wall_seconds", "cpu_seconds")}
         return Standing("ended", planned, planned, **times, peak_megabytes=summary.get("peak_megabytes"))
     state = "running" if is_held(run.path) else "interrupted"
-    known = newest_description(run)
+    known = run.newest_description()
     if known is None:
         return Standing(state, 0, planned)
     facts, times = known.facts, (known.wall_seconds, known.cpu_seconds, known.peak_megabytes)
     return Standing(state, len(facts.met), planned, facts.phase, facts.done, *times)
-
-
-def newest_description(run: RunDirectory) -> Description | None:
-    """What the newest checkpoint says that can be read; None where there is none."""
-    for number in reversed(run.checkpoints.numbers()):
-        with contextlib.suppress(InputError):  # damaged, or removed by its writer right now
-            return run.checkpoints.verify(run.checkpoints.path(number))[0].description
-    return None

@@ -27,7 +27,7 @@ from modlife.errors import InputError, StoreError, plain
 from modlife.runs.checkpoints import Checkpoints, Description
 from modlife.runs.codec import from_json, to_json
 from modlife.runs.config import LifeConfig, life_from_json, life_json
-from modlife.runs.durable import ASIDE, Disk, clear, make_parents, read_regular, reading, replace_file, save_error
+from modlife.runs.durable import ASIDE, Disk, clear, make_parents, read_regular, reading, replace_file, saving, unsaved
 from modlife.runs.lease import Guarded, Lease, claim, locked, take
 from modlife.runs.provenance import SCHEMA, conditions, manifest, origin
 from modlife.runs.records import Record, checked_records, checked_summary
@@ -131,11 +131,15 @@ class RunDirectory:
             return {METRICS: found["metrics"], HISTORY: found["history"]}
         if summary is not None:
             return {}
+        known = self.newest_description()
+        return {} if known is None else {METRICS: known.metrics, HISTORY: known.history}
+
+    def newest_description(self) -> Description | None:
+        """What the newest checkpoint says that can be read; None where there is none."""
         for number in reversed(self.checkpoints.numbers()):
             with contextlib.suppress(InputError):  # damaged, or removed by its writer right now
-                known = self.checkpoints.verify(self.checkpoints.path(number))[0].description
-                return {METRICS: known.metrics, HISTORY: known.history}
-        return {}
+                return self.checkpoints.verify(self.checkpoints.path(number))[0].description
+        return None
 
     def begin_with(self, known: Description) -> None:
         """Metrics and history begin with what a checkpoint knows of them, or it is said that they do not."""
@@ -225,7 +229,7 @@ class RunWriter:
                 os.close(lock)
             if not isinstance(error, OSError):
                 raise
-            raise (taken(path) if error.errno in TAKEN and path.exists() else save_error(path, error)) from error
+            raise (taken(path) if error.errno in TAKEN and path.exists() else unsaved(path, error)) from error
         lease.path = path / lease.path.name
         return RunWriter(path, disk, held=(lock, lease))
 
@@ -235,14 +239,12 @@ class RunWriter:
         RunDirectory.open(path)
         writer = RunWriter(path, disk)
         try:
-            writer.run.manifest()
-            writer.checkpoints.sweep()
-            sweep_beside(writer.disk, path)
-            writer.disk.sync(path.parent)
-            writer.own()
-        except OSError as error:
-            writer.close()
-            raise save_error(path, error) from error
+            with saving(path):
+                writer.run.manifest()
+                writer.checkpoints.sweep()
+                sweep_beside(writer.disk, path)
+                writer.disk.sync(path.parent)
+                writer.own()
         except BaseException:
             writer.close()
             raise
@@ -258,12 +260,10 @@ class RunWriter:
     def note(self, *, devices: int) -> None:
         """Notes in the history that this process lives a part of the life; not in a line that a kill tore."""
         path = self.path / HISTORY
-        try:
+        with saving(path):
             data = read_regular(path, most=MOST[HISTORY]) if path.exists() else b""
             if not data.endswith(b"\n") and data:
                 self.disk.truncate(path, data.rfind(b"\n") + 1)
-        except OSError as error:
-            raise save_error(path, error) from error
         line = sealed_line if self.run.is_sealed else as_bytes
         self.add(HISTORY, line(origin(devices=devices)))
 
@@ -296,18 +296,14 @@ class RunWriter:
 
     def add(self, name: str, line: bytes) -> None:
         """Adds a line to a file."""
-        try:
+        with saving(self.path / name):
             self.disk.append(self.path / name, line, sync=False)
-        except OSError as error:
-            raise save_error(self.path / name, error) from error
 
     def sync(self) -> tuple[File, File]:
         """Makes metrics and history durable; what is known of them now."""
         for name in (METRICS, HISTORY):
-            try:
+            with saving(self.path / name):
                 self.disk.append(self.path / name, b"", sync=True)
-            except OSError as error:
-                raise save_error(self.path / name, error) from error
         history = read_regular(self.path / HISTORY, most=MOST[HISTORY])
         return File(self.written, self.hasher.hexdigest()), File.of(history)
 
@@ -316,10 +312,8 @@ class RunWriter:
         path = self.path / METRICS
         data = read_regular(path, most=MOST[METRICS])[: known.bytes]
         self.written, self.hasher = known.bytes, hashlib.sha256(data)
-        try:
+        with saving(path):
             self.disk.truncate(path, known.bytes)
-        except OSError as error:
-            raise save_error(path, error) from error
 
     def differences(self, *, devices: int) -> str | None:
         """A sentence on what is not as it was when the life began, if anything."""

@@ -13,7 +13,6 @@ from modlife.analysis.groups import Group, grouped, in_steps
 from modlife.analysis.lives import FinishedLife, label, read_life, without_copies
 from modlife.errors import InputError
 from modlife.metrics import Record
-from modlife.runs.standing import newest_description
 from modlife.runs.store import RunDirectory
 
 
@@ -118,7 +117,7 @@ def read(path: Path) -> Told:
         life = read_life(path)
         told = {"life": life, "planned": life.tasks, "has_ended": True, "cost": cost_of(life.summary)}
     else:
-        config, records, known = run.config(), run.metrics(), newest_description(run)
+        config, records, known = run.config(), run.metrics(), run.newest_description()
         life, current = so_far(path, config, records)
         spent = {} if known is None else {"wall_seconds": known.wall_seconds, "cpu_seconds": known.cpu_seconds}
         cost = cost_of({**spent, "peak_megabytes": known and known.peak_megabytes})
