@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from lives import SHORT
 
 from modlife.domains.grid2d.world import World
 from modlife.errors import InputError
@@ -28,6 +29,7 @@ OPTIONS: dict[str, Any] = {
     "tasks": 5,
     "steps": 2048,
     "episodes": 4,
+    "world": SHORT,
     "replay_size": 256,
     "ppo": {"envs": 4, "length": 32, "minibatch": 64},
     "offline": {"epochs": 2, "batch": 64, "target_period": 10},
@@ -266,7 +268,7 @@ def test_searching_counts_against_the_budget(lived: Told):
     for steps in lived[1][2:]:
         chosen = reports_of(steps)[0]
         curve = [report for report in reports_of(steps) if isinstance(report, Curve)]
-        assert 0 < chosen.steps <= 8 * 64
+        assert 0 < chosen.steps <= 8 * 16
         assert curve[0].steps == chosen.steps + 128
         assert 2048 <= curve[-1].steps < 2048 + 128
 
