@@ -59,7 +59,7 @@ def bench_env_here(domain: Domain, *, threads: int, seconds: float) -> Iterator[
     from modlife.benchmarks.programs import random_steps
 
     for batch in BATCHES:
-        steps, run = random_steps(domain, batch=batch, devices=power_of_two(min(threads, batch)))
+        steps, run = random_steps(domain, batch=batch, devices=power_of_two(min(threads, batch)), seconds=seconds)
         speed = rate(run, steps, seconds=seconds)
         yield line("env", domain, round(speed), "steps/s", case="modlife", batch=batch, threads=threads)
         if steps / speed > 1:  # a call of a still larger batch would take many seconds

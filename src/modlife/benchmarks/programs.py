@@ -39,7 +39,7 @@ from modlife.runs.config import build, life_from_options, usual_settings
 from modlife.types import Pytree
 
 STEPS = 1_048_576
-"""Environment steps, at most about, in one compiled call."""
+"""Environment steps, at most about, in one compiled call that is timed for a second or longer."""
 LONGEST = 2048
 """Time steps in one."""
 SLOW, SLOW_CALL = 2e-5, 2e-3
@@ -56,7 +56,7 @@ def bench_task(domain: Domain) -> tuple[int, ...]:
     return (shape[0] - 1, *[0] * (len(shape) - 1))
 
 
-def random_steps(domain: Domain, *, batch: int, devices: int) -> tuple[int, Callable[[], object]]:
+def random_steps(domain: Domain, *, batch: int, devices: int, seconds: float = 1.0) -> tuple[int, Callable[[], object]]:
     """How many steps one call makes, and the call: random actions, observations, restarts."""
     env = environment_of(domain.usual_world())
     indices, each = jnp.array(bench_task(domain)), batch // devices
@@ -65,7 +65,7 @@ def random_steps(domain: Domain, *, batch: int, devices: int) -> tuple[int, Call
     begun = time.perf_counter()
     jax.block_until_ready(start(jax.random.split(jax.random.key(1), batch)))
     slow = time.perf_counter() - begun > SLOW * batch + SLOW_CALL
-    length = 1 if slow else max(16, min(STEPS // batch, LONGEST))
+    length = 1 if slow else max(16, min(int(STEPS * min(1, seconds)) // batch, LONGEST))
 
     def body(states: Pytree, key: PRNGKey) -> tuple[Pytree, tuple[Pytree, Outcome]]:
         key_act, key_restart = jax.random.split(key)
