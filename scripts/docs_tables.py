@@ -282,7 +282,7 @@ def forgotten() -> str:
         tasks = tasks_of(life)
         for task in losses({"tasks": tasks}):
             then, end = (short(tasks[task][name][0]) for name in ("after_own_stage", "at_the_end"))
-            rows.append([group.label, str(life.seed), task, then, end, repairs(life, task)])
+            rows.append([group.label, str(life.config.seed), task, then, end, repairs(life, task)])
     return markdown(["agent, steps a task, offline", "seed", "task", "then", "at the end", "repair"], rows)
 
 
@@ -317,7 +317,7 @@ def pilots() -> str:
         first = first_at(Curve(steps, success), success[success > 0].min(initial=1))
         most = first_at(Curve(steps[RECENT - 1 :], recent), OFTEN)
         (task,), (end,) = life.names, life.summary["seen"]["success"]
-        cells = [task, str(life.seed), f"{life.steps_per_task:,}", f"{life.finals[task]:.0f}", f"{end:.2f}"]
+        cells = [task, str(life.config.seed), f"{life.steps_per_task:,}", f"{life.finals[task]:.0f}", f"{end:.2f}"]
         rows.append([*cells, first, most])
     return markdown(["task", "seed", "steps", "return", "success", "first success at", "80 % success at"], rows)
 

@@ -24,7 +24,7 @@ from modlife.learners.sharding import Devices
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank
 from modlife.policies.conv_modules import ConvModules
-from modlife.policies.modular import Modular, Output, patterns
+from modlife.policies.modular import Modular, Output
 
 HALL, GRID = HallEnv(Hall()), Grid2D(World())
 NETWORK = Modular.with_q(HALL.graph, (3, 3, 3), small_modules())
@@ -252,9 +252,9 @@ def test_the_target_network_is_copied_when_its_time_has_come(bank: Bank):
 
 
 def test_patterns_are_all_ways_in_which_modules_can_be_shared():
-    assert len(patterns(3)) == 7 and len(set(patterns(3))) == 7
-    assert set(PATTERNS) == set(patterns(3))
-    firsts = [pattern.index(True) for pattern in patterns(3)]
+    assert len(NETWORK.patterns) == 7 and len(set(NETWORK.patterns)) == 7
+    assert set(PATTERNS) == set(NETWORK.patterns)
+    firsts = [pattern.index(True) for pattern in NETWORK.patterns]
     assert firsts == sorted(firsts)
 
 
@@ -268,7 +268,7 @@ def test_a_table_holds_its_tasks_in_their_order(bank: Bank):
     table = learner().layout.fill(bank, LESSONS)
     assert int(table.count) == len(LESSONS)
     assert np.asarray(table.structures)[: len(LESSONS)].tolist() == [list(one) for one in STRUCTURES]
-    assert [patterns(3)[n] for n in table.patterns[: len(LESSONS)]] == PATTERNS
+    assert [NETWORK.patterns[n] for n in table.patterns[: len(LESSONS)]] == PATTERNS
 
 
 def test_a_batch_that_devices_cannot_share_evenly_is_refused():

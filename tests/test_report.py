@@ -341,7 +341,7 @@ def test_a_life_that_goes_on_is_never_averaged_with_one_that_has_ended(tmp_path:
     paths = [made_up(tmp_path / f"{seed}", seed=seed) for seed in range(3)]
     assert [len(group.lives) for group in read_all(paths).groups] == [3]
     (paths[0] / "summary.json").unlink()
-    groups = {group.label: [life.seed for life in group.lives] for group in read_all(paths).groups}
+    groups = {group.label: [life.config.seed for life in group.lives] for group in read_all(paths).groups}
     assert groups == {"STL, 4 tasks, 20k steps so far": [0], "STL, 4 tasks, 20k steps": [1, 2]}
 
 

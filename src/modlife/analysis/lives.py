@@ -42,11 +42,6 @@ class FinishedLife:
         return self.config.agent
 
     @property
-    def seed(self) -> int:
-        """What everything random followed from."""
-        return self.config.seed
-
-    @property
     def steps_per_task(self) -> int:
         """Environment steps."""
         return self.config.steps

@@ -108,10 +108,6 @@ class BCQ(Consolidator):
 
     def targets(self, own: Chain, rows: Rows, extra: Any) -> Any:
         """What Q of the action taken is drawn to; the extra are the target network's values."""
-        return self.aim(own, rows, extra)
-
-    def aim(self, own: Chain, rows: Rows, values: Values) -> Float[Array, " B"]:
-        """What Q of the action taken is drawn to."""
         config, sample, after = self.config, rows.transition, rows.after
         following = after.reader()(own)
         assert isinstance(following, Output)
@@ -120,7 +116,7 @@ class BCQ(Consolidator):
             jnp.where(sample.terminated if config.bootstrap_truncated else sample.ended, 0.0, self.discount),
             log_softmax(following.logits),
             following.values,
-            gather(values, rows.task, after.index).T,
+            gather(extra, rows.task, after.index).T,
             threshold=config.threshold if config.bootstrap == "constrained" else 0.0,
         )
 

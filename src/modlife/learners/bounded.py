@@ -177,7 +177,7 @@ class Bounded(BCQ):
     def targets(self, own: Chain, rows: Rows, extra: Extra) -> tuple[Float[Array, "n B"], Float[Array, " B"] | None]:
         """What the task's policy said; and what Q of the action taken is drawn to, where it learns from rewards."""
         taught = gather(extra.taught, rows.task, rows.index).T.astype(jnp.float32)
-        return taught, self.aim(own, rows, extra.values) if self.learns_from_rewards(rows) else None
+        return taught, super().targets(own, rows, extra.values) if self.learns_from_rewards(rows) else None
 
     def learning(self, tasks: int) -> int:
         """The first so many of the tasks of a table learn from rewards."""

@@ -242,7 +242,7 @@ class Layout:
 
     def computed(self, table: ReplayTable, task: Array, index: Int[Array, " B"], *, depth: int) -> Float[Array, "n B"]:
         """What the modules before a depth make of rows of a task."""
-        frozen = table.bank.before(depth).pick(table.structures[task][:depth])
+        frozen = Bank(table.bank.factors[:depth]).pick(table.structures[task][:depth])
         parts = self.env.parts(self.samples(table, task, index).observation)
         return self.network.features(frozen, parts, depth=depth)
 

@@ -129,7 +129,7 @@ class Arm(eqx.Module):
 
 
 class ArmCritic(eqx.Module):
-    """Q of a batch of observations (`policies.modular.Critic`)."""
+    """Q of a batch of observations (`policies.modular.GaussianOutput.critics`)."""
 
     arm: Arm
     view: Float[Array, "n B"]

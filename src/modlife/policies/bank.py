@@ -45,10 +45,6 @@ class Bank(eqx.Module):
         """The bank with these modules put where the structure points."""
         return Bank(_place(self.factors, jnp.asarray(structure), modules))
 
-    def before(self, depth: int) -> "Bank":
-        """The bank of the factors before a depth."""
-        return Bank(self.factors[:depth])
-
     def joined(self, more: "Bank") -> "Bank":
         """The bank with further modules behind those of each factor."""
         return Bank(jax.tree.map(lambda one, other: jnp.concatenate([one, other]), self.factors, more.factors))

@@ -92,7 +92,7 @@ class DenseLast(eqx.Module):
 
 
 class DenseCritic(eqx.Module):
-    """Q of a batch of observations (`policies.modular.Critic`)."""
+    """Q of a batch of observations (`policies.modular.GaussianOutput.critics`)."""
 
     head: Head
     joined: Float[Array, "n B"]

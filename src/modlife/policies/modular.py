@@ -61,15 +61,6 @@ VALUE_ACTIONS = 10
 """Actions of which the mean is a state's value, where critics take an action."""
 
 
-@runtime_checkable
-class Critic(Protocol):
-    """Q, of a batch of observations: what does not depend on the action has been computed."""
-
-    def __call__(self, action: Float[Array, "A *S B"]) -> Float[Array, "*S B"]:
-        """What actions are worth: one for each sample, or several."""
-        ...
-
-
 class GaussianOutput(eqx.Module):
     """What a network says of a batch of observations where actions are real numbers."""
 
@@ -78,7 +69,7 @@ class GaussianOutput(eqx.Module):
     value: Float[Array, " B"] | None
     """V; None where critics take an action."""
     critics: tuple[Any, ...] = ()
-    """Each a `Critic`."""
+    """Each a function of actions, one for each sample or several: Q, whatever depends on the observation computed."""
 
     @property
     def distribution(self) -> Gaussian:
@@ -239,7 +230,8 @@ class Modular:
     @property
     def patterns(self) -> tuple[Pattern, ...]:
         """All patterns with at least one moving module, in the order of the first that moves."""
-        return patterns(len(self.sizes))
+        moving = itertools.product((False, True), repeat=len(self.sizes))
+        return tuple(sorted((pattern for pattern in moving if any(pattern)), reverse=True))
 
 
 @dataclass(frozen=True)
@@ -387,11 +379,6 @@ class Described:
     def __call__(self, policy: Chain, parts: Mapping[str, Part]) -> AnyOutput:
         """The same."""
         return self.onward(policy, parts, None, depth=0)
-
-
-def patterns(depth: int) -> tuple[Pattern, ...]:
-    """All patterns with at least one moving module, in the order of the first that moves."""
-    return tuple(sorted((p for p in itertools.product((False, True), repeat=depth) if any(p)), reverse=True))
 
 
 def dense(view: Part) -> Float[Array, "..."]:

@@ -123,13 +123,9 @@ class Life:
     def announce(self) -> None:
         """Writes what is to be learnt, unless it is written."""
         stages = [[str(task) for task in stage] for stage in self.curriculum.stages]
-        told = len(self.told_stages())
+        told = len(stages_of(self.writer.records()))
         if told < len(stages):
             self.writer.append({"kind": "curriculum", "stages": stages[told:]})
-
-    def told_stages(self) -> list[Any]:
-        """The stages that the metrics tell of."""
-        return stages_of(self.writer.records())
 
     def is_due(self, moment: Moment) -> bool:
         """Whether to save now: after a stage, after a phase, or when the last time is long enough ago."""
