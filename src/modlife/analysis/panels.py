@@ -1,7 +1,7 @@
 """What panels of figures have in common: curves, bars, ranges, and legends that cover nothing."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,20 @@ TITLE = 10.5
 """Points of a panel's title."""
 MEASURES = {"return": "return per episode", "success": "share of episodes that succeed"}
 """What is measured of a task, and what axes call it."""
+
+
+def sheet(
+    lives: Sequence[FinishedLife], title: str, *panels: Callable[[Any], list[Row]], width: float = 11
+) -> tuple[Any, list[Row]]:
+    """A figure of panels side by side, under a title; and the rows of all of them."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, 4), layout="constrained")
+    every = zip(figure.subplots(1, len(panels)), panels, strict=True)
+    rows = [row for axes, panel in every for row in panel(axes)]
+    heading(figure, title, lives)
+    fit(figure, height=4)
+    return figure, rows
 
 
 def heading(figure: Any, text: str, lives: Sequence[FinishedLife]) -> None:

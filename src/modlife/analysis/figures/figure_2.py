@@ -1,6 +1,7 @@
 """The paper's Figure 2: multi-task learning. Learning curves, and zero-shot return on unseen combinations."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,23 +9,20 @@ import numpy as np
 
 from modlife.analysis.groups import Group, counted, grouped
 from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
-from modlife.analysis.panels import MEASURES, draw_curves, finish, fit, heading, with_errors
+from modlife.analysis.panels import MEASURES, draw_curves, finish, sheet, with_errors
 from modlife.metrics import mean_and_error
 
 
 def draw(paths: Sequence[Path], out: Path) -> None:
     """Learning curves, and zero-shot return against the number of training tasks."""
-    from matplotlib.figure import Figure
-
     lives = read_lives(paths)
-    groups = grouped(lives, lambda life: f"{label(life.agent)}, {life.tasks} tasks")
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    rows = draw_curves(left, groups) + rows_at_the_end(groups)
-    draw_zero_shot(right, lives)
-    heading(figure, "Multi-task learning", lives)
-    fit(figure, height=4)
-    save(figure, rows, out)
+    curves = partial(draw_curves, groups=grouped(lives, with_tasks))
+    save(*sheet(lives, "Multi-task learning", curves, partial(draw_unseen, lives=lives)), out)
+
+
+def with_tasks(life: FinishedLife) -> str:
+    """An agent and how many tasks it learnt."""
+    return f"{label(life.agent)}, {life.tasks} tasks"
 
 
 def unseen(lives: Sequence[FinishedLife]) -> list[float]:
@@ -47,11 +45,12 @@ def rows_at_the_end(groups: Sequence[Group]) -> list[Row]:
     return rows
 
 
-def draw_zero_shot(axes: Any, lives: Sequence[FinishedLife]) -> None:
+def draw_unseen(axes: Any, lives: Sequence[FinishedLife]) -> list[Row]:
     """Return on unseen combinations, structure given; a line through lives that differ in the number of tasks alone."""
     every = set()
     for one in grouped(lives, lambda life: label(life.agent), but=("seed", "tasks")):
-        by_tasks = {count: unseen([life for life in one.lives if life.tasks == count]) for count in counts(one.lives)}
+        counts = sorted({life.tasks for life in one.lives})
+        by_tasks = {count: unseen([life for life in one.lives if life.tasks == count]) for count in counts}
         known = {count: values for count, values in by_tasks.items() if values}
         if known:
             means, errors = np.array([mean_and_error(values) for values in known.values()]).T
@@ -61,8 +60,4 @@ def draw_zero_shot(axes: Any, lives: Sequence[FinishedLife]) -> None:
             axes.errorbar(list(known), means, errors, marker=one.marker, capsize=3, label=told, **one.look)
     title = with_errors("Zero-shot: tasks never trained on", "bars", every)
     finish(axes, title=title, xlabel="number of training tasks", ylabel=f"{MEASURES['return']}, mean over unseen tasks")
-
-
-def counts(lives: Sequence[FinishedLife]) -> list[int]:
-    """The numbers of tasks that there are."""
-    return sorted({life.tasks for life in lives})
+    return rows_at_the_end(grouped(lives, with_tasks))

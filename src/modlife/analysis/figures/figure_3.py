@@ -1,6 +1,7 @@
 """The paper's Figure 3: lifelong learning. Curves, zero-shot return as tasks accumulate, and returns by phase."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from modlife.analysis.groups import Group, grouped, in_steps
 from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
-from modlife.analysis.panels import MEASURES, Bar, draw_bars, draw_curves, finish, fit, heading, with_errors
+from modlife.analysis.panels import MEASURES, Bar, draw_bars, draw_curves, finish, sheet, with_errors
 from modlife.metrics import PHASES
 
 WINDOW = 8
@@ -17,16 +18,10 @@ WINDOW = 8
 
 def draw(paths: Sequence[Path], out: Path) -> None:
     """Learning curves, zero-shot return against tasks seen, and the mean return after each phase of learning."""
-    from matplotlib.figure import Figure
-
     lives = read_lives(paths)
     groups = by_steps(lives)
-    figure = Figure(figsize=(15, 4), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
-    rows = draw_curves(left, groups) + draw_zero_shot(middle, groups) + draw_phases(right, groups)
-    heading(figure, "Lifelong learning, task after task", lives)
-    fit(figure, height=4)
-    save(figure, rows, out)
+    panels = [partial(one, groups=groups) for one in (draw_curves, draw_zero_shot, draw_phases)]
+    save(*sheet(lives, "Lifelong learning, task after task", *panels, width=15), out)
 
 
 def by_steps(lives: Sequence[FinishedLife]) -> list[Group]:

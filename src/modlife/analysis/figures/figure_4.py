@@ -1,12 +1,13 @@
 """The paper's Figure 4: lifelong learning with robots. How often tasks succeed, on the way and after each phase."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from modlife.analysis.figures.figure_3 import by_steps, draw_phases
 from modlife.analysis.lives import Row, read_lives, save
-from modlife.analysis.panels import draw_curves, fit, heading
+from modlife.analysis.panels import draw_curves, sheet
 
 
 def draw(paths: Sequence[Path], out: Path) -> None:
@@ -16,13 +17,7 @@ def draw(paths: Sequence[Path], out: Path) -> None:
 
 def successes(paths: Sequence[Path], title: str) -> tuple[Any, list[Row]]:
     """Both panels, under a title."""
-    from matplotlib.figure import Figure
-
     lives = read_lives(paths)
     groups = by_steps(lives)
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    rows = draw_curves(left, groups, "success") + draw_phases(right, groups, "success")
-    heading(figure, title, lives)
-    fit(figure, height=4)
-    return figure, rows
+    panels = [partial(one, groups=groups, what="success") for one in (draw_curves, draw_phases)]
+    return sheet(lives, title, *panels)

@@ -5,13 +5,14 @@ after the other. Panels that have none are left out.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from modlife.analysis.figures.figure_2 import draw_zero_shot, rows_at_the_end, unseen
+from modlife.analysis.figures.figure_2 import draw_unseen, unseen, with_tasks
 from modlife.analysis.figures.figure_3 import by_steps, draw_phases
 from modlife.analysis.groups import Group, grouped
-from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
+from modlife.analysis.lives import FinishedLife, Row, read_lives, save
 from modlife.analysis.panels import MEASURES, Bar, draw_bars, draw_curves, finish, fit, heading, with_errors
 from modlife.errors import InputError
 
@@ -22,29 +23,13 @@ WIDTH = 5.5
 """Inches of a panel."""
 
 
-def draw(paths: Sequence[Path], out: Path) -> None:
-    """All panels that there are lives for."""
-    save(*panels(paths, "abcd"), out)
+def draw(paths: Sequence[Path], out: Path, *, letters: str = "abcd") -> None:
+    """All panels that there are lives for, or some."""
+    save(*panels(paths, letters), out)
 
 
-def draw_a(paths: Sequence[Path], out: Path) -> None:
-    """Panel (a) alone."""
-    save(*panels(paths, "a"), out)
-
-
-def draw_b(paths: Sequence[Path], out: Path) -> None:
-    """Panel (b) alone."""
-    save(*panels(paths, "b"), out)
-
-
-def draw_c(paths: Sequence[Path], out: Path) -> None:
-    """Panel (c) alone."""
-    save(*panels(paths, "c"), out)
-
-
-def draw_d(paths: Sequence[Path], out: Path) -> None:
-    """Panel (d) alone."""
-    save(*panels(paths, "d"), out)
+draw_a, draw_b, draw_c, draw_d = (partial(draw, letters=letter) for letter in "abcd")
+"""Each panel alone."""
 
 
 def panels(paths: Sequence[Path], letters: str) -> tuple[Any, list[Row]]:
@@ -83,11 +68,6 @@ def draw_wrong_modules(axes: Any, lives: Sequence[FinishedLife]) -> list[Row]:
     ]
 
 
-def with_tasks(life: FinishedLife) -> str:
-    """An agent and how many tasks it learnt."""
-    return f"{label(life.agent)}, {life.tasks} tasks"
-
-
 def modules_replaced(group: Group) -> list[Bar]:
     """The return with all modules, and with a wrong one of each factor."""
     summaries = [life.summary for life in group.lives]
@@ -98,12 +78,6 @@ def modules_replaced(group: Group) -> list[Bar]:
         if all(factor in summary["wrong_module"] for summary in summaries)
     ]
     return [right, *wrong]
-
-
-def draw_unseen(axes: Any, lives: Sequence[FinishedLife]) -> list[Row]:
-    """Zero-shot return on unseen combinations, against the number of training tasks."""
-    draw_zero_shot(axes, lives)
-    return rows_at_the_end(grouped(lives, with_tasks))
 
 
 PANELS: dict[str, Panel] = {

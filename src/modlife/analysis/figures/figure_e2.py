@@ -1,6 +1,7 @@
 """The paper's Figure E.2: lifelong learning with fewer and more modules than there are components."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from modlife.analysis.figures.figure_3 import draw_phases, values_after
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, Row, colour, label, read_lives, save
-from modlife.analysis.panels import MEASURES, draw_curves, finish, fit, heading, with_errors
+from modlife.analysis.panels import MEASURES, draw_curves, finish, sheet, with_errors
 from modlife.errors import InputError
 from modlife.metrics import mean_and_error
 
@@ -19,18 +20,13 @@ SHOWN = {"online": "--", "final": "-"}
 
 def draw(paths: Sequence[Path], out: Path) -> None:
     """Learning curves and returns by phase for each number of modules, and returns against it."""
-    from matplotlib.figure import Figure
-
     lives = sorted(read_lives(paths), key=modules)
     groups = grouped(
         lives, lambda life: f"{label(life.agent)}, {modules(life)} module{'s' if modules(life) > 1 else ''}"
     )
-    figure = Figure(figsize=(15, 4), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
-    rows = draw_curves(left, groups) + draw_phases(middle, groups) + draw_numbers(right, groups)
-    heading(figure, "Lifelong learning with fewer and more modules than components", lives)
-    fit(figure, height=4)
-    save(figure, rows, out)
+    panels = [partial(one, groups=groups) for one in (draw_curves, draw_phases, draw_numbers)]
+    title = "Lifelong learning with fewer and more modules than components"
+    save(*sheet(lives, title, *panels, width=15), out)
 
 
 def modules(life: FinishedLife) -> int:
