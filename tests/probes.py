@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,8 +12,11 @@ from jaxtyping import Array, Float, Int
 from modlife.domains import env
 from modlife.domains.env import Outcome, PRNGKey
 from modlife.domains.graph import Discrete, Factor, Part, ProblemGraph
+from modlife.learners.rollout import Episodes, begin_episodes, play
+from modlife.policies.acting import Rule
 from modlife.policies.layers import Head, host_generator
 from modlife.policies.modular import Output, dense
+from modlife.types import Pytree
 
 
 class ProbeState(eqx.Module):
@@ -131,3 +135,11 @@ class TwoHeads:
         actor, critic = policy
         number = dense(parts["number"])
         return Output(actor(number), critic(number))
+
+
+def evaluate(
+    env: Any, network: Any, policy: Pytree, task: Int[Array, " F"], *, episodes: int, rule: Rule, key: PRNGKey
+) -> Episodes:
+    """Whole episodes of one task, all at once."""
+    begin, keys = begin_episodes(env, task, episodes=episodes, key=key)
+    return play(env, network, policy, begin, rule=rule, keys=keys).sofar

@@ -9,17 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from lives import SHORT
+from probes import evaluate
 
 from modlife.domains.grid2d.world import World
 from modlife.errors import InputError
 from modlife.learners.replay import Packing
-from modlife.learners.rollout import evaluate
 from modlife.lifelong.agent import AgentState, Step, learn
-from modlife.lifelong.compositional import Compositional, module_components
+from modlife.lifelong.compositional import Compositional
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.reports import Chosen, Consolidated, Curve, Evaluated
 from modlife.lifelong.search import ChooseStructure, Exhaustive, Scores, Trial, all_structures
 from modlife.lifelong.settings import ExhaustiveConfig
+from modlife.metrics.records import first_components
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank
 from modlife.runs.config import LifeConfig, build, life_from_options
@@ -298,7 +299,7 @@ def test_modules_stand_for_the_components_of_their_first_tasks(lived: Told):
     agent, stages = lived
     state = stages[-1][-1].state
     first, second = state.met[:2]
-    owners = module_components(state)
+    owners = first_components((task.components, state.structures[n]) for n, task in enumerate(state.met))
     assert [owners[depth, 0] for depth in range(3)] == list(first.components)
     assert [owners[depth, 1] for depth in range(3)] == list(second.components)
     mixed = agent.env.graph.parse("/".join((first.components[0], second.components[1], first.components[2])))

@@ -14,6 +14,7 @@ from probes import (
     SeenActionReward,
     SeenReward,
     TwoHeads,
+    evaluate,
 )
 from scipy import stats
 
@@ -23,7 +24,6 @@ from modlife.errors import InputError
 from modlife.learners.config import PPOConfig
 from modlife.learners.losses import shuffle
 from modlife.learners.ppo import PPO, LearnerState
-from modlife.learners.rollout import evaluate
 from modlife.policies.acting import Rule
 from modlife.policies.conv_modules import ConvModules
 from modlife.policies.modular import Modular, Output

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from probes import evaluate
 from scipy.spatial.transform import Rotation
 from scipy.stats import norm
 
@@ -21,7 +22,7 @@ from modlife.domains.robot.scene import DATA, parts
 from modlife.domains.robot.scripted import Script
 from modlife.domains.robot.world import OBJECTS, PRESETS, ROBOTS, RobotWorld
 from modlife.errors import InputError
-from modlife.learners.rollout import Asked, collect, evaluate, start
+from modlife.learners.rollout import Asked, collect, start
 from modlife.policies.acting import Rule
 from modlife.policies.distributions import Categorical, Gaussian, noise
 from modlife.policies.modular import GaussianOutput

@@ -150,18 +150,3 @@ def play(env: Environment, network: Network, policy: Pytree, playing: Playing, *
         return Playing(states, now.alive & ~(outcome.terminated | outcome.truncated), sofar), None
 
     return jax.lax.scan(act, playing, keys)[0]
-
-
-def evaluate(
-    env: Environment,
-    network: Network,
-    policy: Pytree,
-    task: Int[Array, " F"],
-    *,
-    episodes: int,
-    rule: Rule,
-    key: PRNGKey,
-) -> Episodes:
-    """Whole episodes of one task, all at once."""
-    begin, keys = begin_episodes(env, task, episodes=episodes, key=key)
-    return play(env, network, policy, begin, rule=rule, keys=keys).sofar

@@ -35,6 +35,7 @@ from modlife.lifelong.foresight import Work, foreseen_structures, sharing_counts
 from modlife.lifelong.reports import Chosen, Evaluated
 from modlife.lifelong.search import ChooseStructure
 from modlife.lifelong.settings import SEARCHES
+from modlife.metrics.records import expected, first_components
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import Modular, OnePolicy
@@ -198,13 +199,8 @@ class Compositional:
         """For each factor, the first module that was first used for the task's component; None if there is none."""
         if self.search is None:
             return self.env.graph.indices(task)
-        owners, found = module_components(state), []
-        for depth, component in enumerate(task.components):
-            modules = [module for (at, module), owner in owners.items() if at == depth and owner == component]
-            if not modules:
-                return None
-            found.append(min(modules))
-        return tuple(found)
+        met = zip((one.components for one in state.met), state.structures[: len(state.met)], strict=True)
+        return expected(first_components(met), task.components)
 
     def policy(self, state: AgentState, task: Task) -> Pytree | None:
         """The chain of the task's structure."""
@@ -223,15 +219,6 @@ class Compositional:
             "structure": [self.structure(state, task) for task in tasks],
             "expected": [self.expected(state, task) for task in tasks],
         }
-
-
-def module_components(state: AgentState) -> dict[tuple[int, int], str]:
-    """For (depth, module), the component of the first task that used the module."""
-    owners: dict[tuple[int, int], str] = {}
-    for task, structure in zip(state.met, state.structures[: len(state.met)], strict=True):
-        for depth, module in enumerate(structure):
-            owners.setdefault((depth, module), task.components[depth])
-    return owners
 
 
 def told(plan: Plan) -> Compositional:

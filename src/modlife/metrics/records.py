@@ -142,27 +142,33 @@ def structures(records: Sequence[Record]) -> dict[str, Any]:
     found = [(stages[record["stage"]][0], record) for record in records if record["kind"] == "structure"]
     if not found:
         return {}
-    owners: dict[tuple[int, int], str] = {}
-    for task, record in found:
-        for depth, (module, component) in enumerate(zip(record["structure"], task.split("/"), strict=True)):
-            owners.setdefault((depth, module), component)
+    owners = first_components((task.split("/"), record["structure"]) for task, record in found)
     searched = [(task, record["structure"]) for task, record in found if record["how"] == "searched"]
     return {
         "tasks": {task: record["structure"] for task, record in found},
         "searched": len(searched),
-        "as_expected": sum(structure == expected(owners, task) for task, structure in searched),
+        "as_expected": sum(tuple(structure) == expected(owners, task.split("/")) for task, structure in searched),
     }
 
 
-def expected(owners: dict[tuple[int, int], str], task: str) -> list[int] | None:
+def first_components(tasks: Iterable[tuple[Sequence[str], Sequence[int]]]) -> dict[tuple[int, int], str]:
+    """For (depth, module), the component of the first task that used the module; of components and structures."""
+    owners: dict[tuple[int, int], str] = {}
+    for components, structure in tasks:
+        for depth, (module, component) in enumerate(zip(structure, components, strict=True)):
+            owners.setdefault((depth, module), component)
+    return owners
+
+
+def expected(owners: Mapping[tuple[int, int], str], components: Sequence[str]) -> tuple[int, ...] | None:
     """For each factor, the first module whose first task had this component; None if there is none for one."""
     modules = []
-    for depth, component in enumerate(task.split("/")):
+    for depth, component in enumerate(components):
         same = [module for (at, module), owner in owners.items() if (at, owner) == (depth, component)]
         if not same:
             return None
         modules.append(min(same))
-    return modules
+    return tuple(modules)
 
 
 def zero_shot(records: Sequence[Record]) -> dict[int, float]:
