@@ -18,6 +18,7 @@ from terminal import lenient
 
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import AGENTS
+from modlife.registry import resolve
 from modlife.runs import checkpoints
 from modlife.runs.checkpoints import Description
 from modlife.runs.config import LifeConfig, life_from_options
@@ -56,7 +57,7 @@ SHORT = {"horizon": 16}
 def small(name: str, *, domain: str | None = None, **options: Any) -> LifeConfig:
     """The config of a small life with all phases, of an agent or a variant of one; where it lives, if nobody says."""
     agent, variant = VARIANTS.get(name, (name, {}))
-    settings = AGENTS[agent].plain_settings()
+    settings = resolve(AGENTS[agent].settings)()
     own = {one.name: SMALL[one.name] for one in fields(settings) if one.name in SMALL}
     length = {"tasks": 3 if agent == "stl" else 4, "steps": 1000 if "search" in own else 500}
     own |= {name: {**own[name], **more} if isinstance(more, dict) else more for name, more in variant.items()}

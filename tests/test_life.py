@@ -20,6 +20,7 @@ from modlife.lifelong.agent import learn
 from modlife.lifelong.agents import AGENTS
 from modlife.lifelong.loop import panel_of
 from modlife.lifelong.settings import Online, Searching
+from modlife.registry import resolve
 from modlife.runs.config import LifeConfig, build, life_from_json, life_from_options, life_json
 from modlife.runs.load import Run
 from modlife.runs.store import RunDirectory
@@ -171,7 +172,7 @@ def test_a_search_that_knew_no_margin_has_none():
 @pytest.mark.parametrize("agent", AGENTS.names)
 def test_configs_survive_json(agent: str):
     world = World(size=10, statics=("lava", "wall"), colour_count=6, actions=7)
-    settings = replace(AGENTS[agent].plain_settings(), ppo=PPOConfig(clip=0.1, normalise_advantages=True))
+    settings = replace(resolve(AGENTS[agent].settings)(), ppo=PPOConfig(clip=0.1, normalise_advantages=True))
     config = LifeConfig(agent=agent, tasks=8, steps=500_000, world=world, settings=settings)
     data = json.loads(json.dumps(life_json(config)))
     assert data["schema"] == 3 and data["world"]["domain"] == "grid2d"

@@ -19,6 +19,7 @@ from modlife.cli.train import Options, usual
 from modlife.cli.words import read_options
 from modlife.errors import InputError
 from modlife.lifelong.agents import AGENTS
+from modlife.registry import resolve
 from modlife.runs.config import LifeConfig, life_from_options
 from modlife.runs.interrupts import Stopped
 from modlife.runs.many import Failed, Lives, Planned, as_options, live_all
@@ -129,7 +130,7 @@ def test_a_config_is_what_its_options_give(name: str):
 def test_options_that_are_usual_elsewhere_are_written_too(agent: str):
     """With robots other options are usual than in the 2-D world: also those of the 2-D world must be written."""
     usual_there = life_from_options(agent, "robot", {})
-    plain = replace(usual_there, settings=AGENTS[agent].plain_settings(), episodes=100)
+    plain = replace(usual_there, settings=resolve(AGENTS[agent].settings)(), episodes=100)
     for config in (usual_there, plain):
         assert given_back(config) == config
 

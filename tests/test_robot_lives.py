@@ -11,6 +11,7 @@ from terminal import lenient
 from modlife.domains.domain import DOMAINS
 from modlife.errors import InputError
 from modlife.lifelong.agents import AGENTS
+from modlife.registry import resolve
 from modlife.runs import checkpoints
 from modlife.runs.config import LifeConfig, build, life_from_options, usual_settings
 from modlife.runs.life import run_life
@@ -38,7 +39,7 @@ def test_robots_have_settings_of_their_own():
     settings = usual_settings(AGENTS["comp-search"], DOMAINS["robot"])
     assert (settings.ppo.discount, settings.ppo.batch, settings.ppo.bootstrap_truncated) == (0.995, 8000, True)
     assert type(settings.search).__name__ == "HalvingConfig" and settings.offline.td == "none"
-    assert usual_settings(AGENTS["comp-search"], DOMAINS["grid2d"]) == AGENTS["comp-search"].plain_settings()
+    assert usual_settings(AGENTS["comp-search"], DOMAINS["grid2d"]) == resolve(AGENTS["comp-search"].settings)()
     life = life_from_options("comp-search", "robot", {"ppo": {"clip": 0.1}, "offline": "real-bcq"})
     assert (life.settings.ppo.clip, life.settings.ppo.gae_lambda, life.episodes) == (0.1, 0.97, 10)
     assert life.settings.offline.candidates == 10

@@ -20,6 +20,7 @@ import modlife
 from modlife.domains import film
 from modlife.errors import Sentence
 from modlife.lifelong.agents import AGENTS
+from modlife.registry import resolve
 from modlife.runs import life, load
 from modlife.runs.codec import to_json
 from modlife.runs.config import build, life_from_json, life_json
@@ -197,7 +198,7 @@ def raised(error: Exception) -> Any:
 def options(rng: random.Random) -> dict[str, Any]:
     """Options for `modlife.config`, some of them strange."""
     agent = rng.choice([*AGENTS.names, *AGENTS.names, "x", ""])
-    settings = to_json(AGENTS[agent].plain_settings()) if agent in AGENTS.names else {}
+    settings = to_json(resolve(AGENTS[agent].settings)()) if agent in AGENTS.names else {}
     known = {
         "tasks": 2,
         "steps": 500,

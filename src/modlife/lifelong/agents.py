@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modlife.domains.domain import Domain
-from modlife.registry import Table, resolve
+from modlife.registry import Table
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,6 @@ class AgentEntry:
     """A frozen dataclass that satisfies `Settings`: its fields are the agent's options."""
     curriculum: str = "paper"
     """Its usual one."""
-
-    def plain_settings(self) -> Any:
-        """The settings without any option, whatever the domain says."""
-        return resolve(self.settings)()
 
 
 @dataclass(frozen=True)
