@@ -178,10 +178,6 @@ class Consolidator(ABC):
         return replay
 
 
-Plain = Consolidator
-"""As extensions may know it."""
-
-
 def check_batch(objective: Consolidator) -> None:
     """Devices can share a batch."""
     count, batch = objective.layout.devices.count, objective.config.batch
