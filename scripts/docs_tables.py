@@ -21,6 +21,7 @@ import numpy as np
 from digest_lives import losses, short, table, tasks_of
 
 from modlife import metrics
+from modlife.analysis.catalog import INGREDIENTS, with_other
 from modlife.analysis.comparison import COLUMNS, compare_lives, told
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, label, read_life
@@ -306,6 +307,33 @@ def rehearsal() -> str:
     return table(json.loads(Path("docs/offline-32.json").read_text())) + "\n"
 
 
+def ingredients() -> str:
+    """Bounded rehearsal with each of its choices made differently in turn: lives of the catalog's `ingredients`."""
+    found = json.loads(Path("docs/ingredients.json").read_text())
+    rows = []
+    for tag, change in INGREDIENTS.items():
+        own = [life for life in found if life["life"].rsplit("-", 1)[0] == with_other(tag, change).name]
+        phases = [over_seeds([life["by_phase"][name] for life in own]) for name in ("online", "offline")]
+        lost = [one["at_the_end"][0] - one["after_own_stage"][0] for life in own for one in life["tasks"].values()]
+        seconds, passes = (np.mean([number(life) for life in own]) for number in (offline_seconds, million_passes))
+        choice = ", ".join(f"{name} {'all' if value is None else value}" for name, value in change.items())
+        cells = [choice or "as it is", str(len(own)), *phases, over_seeds([life["end"] for life in own])]
+        repairs = sum(life["repair_rounds"] for life in own)
+        rows.append([*cells, short(min(lost), "+"), str(repairs), f"{seconds:.0f} s", f"{passes:.0f} M"])
+    heads = ["", "seeds", "online", "offline", "at the end", "worst change", "rounds of repair"]
+    return markdown([*heads, "offline, processor time", "passes"], rows)
+
+
+def offline_seconds(life: dict[str, Any]) -> float:
+    """Processor time of all offline phases of a digested life."""
+    return life["cpu_seconds"]["offline"]
+
+
+def million_passes(life: dict[str, Any]) -> float:
+    """Samples that went through the network in them, in millions."""
+    return life["sample_passes"] / 1e6
+
+
 def pilots() -> str:
     """Single robot tasks: what was reached, and when."""
     rows = []
@@ -385,6 +413,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "robot-pilots": pilots,
     "consolidators": consolidators,
     "refold": refolded,
+    "ingredients": ingredients,
     "offline-32": rehearsal,
     "metrics": definitions,
 }

@@ -1,9 +1,9 @@
 """Nothing that was right changed: small lives give the metrics that commit 186938a gave.
 
-The files of `data/golden` were written by that commit, compiled as the tests are (`conftest.py`), and their hashes
-recorded, on the processor and with versions named below (its `modlife train` with `--horizon 16` and the other settings
-of `lives.small`). There, every byte must be the same. Elsewhere compiled
-arithmetic rounds differently in the last bits: records must then be the same but for numbers, and those nearly.
+The files of `data/golden` were written by that commit (`modlife train --size 5 --horizon 16` and the other settings of
+`lives.small`), compiled as the tests are (`conftest.py`), and their hashes recorded, on the processor and with versions
+named below. There, every byte must be the same. Elsewhere compiled arithmetic rounds differently in the last bits:
+records must then be the same but for numbers, and those nearly.
 """
 
 import hashlib
@@ -22,13 +22,13 @@ GOLDEN = Path(__file__).parent / "data" / "golden"
 RECORDED_ON = ("AMD EPYC", "0.10.2", "2.4.6")
 """Processor, jaxlib, NumPy."""
 HASHES = {
-    "comp-search": "173830a6f86c38644364809878540afdee783857b6a40d116f0a1b714008457f",
-    "comp-search-nc": "05de206ed6a4d261c8112ea1d198a0cb6e783d68aa5cb8048b473afec2a922da",
-    "comp-struct": "07f6097488b334fd5d5825de845ec6aa6925aee8a9af332b816e882ca10abdb5",
-    "mtl": "29aad89f66e5732890d5867c5ac8c916c509b3d064e26b30eaea8f6ef36ac9cc",
-    "mtl-chain": "4a21fb9b48797f8ac3a63fc437c132f5a604546cc48a8f3bee114c2ba5f6e5ed",
-    "mtl-monolithic": "a5b39e1c2d35b0a5416c06282382289025be35684b24839eac3fcde0cca954c8",
-    "stl": "c64831ba1699e97a695edd2e9f2e08f9c794f54dbf6d3f9df536ee6e5414ee14",
+    "comp-search": "ec4d94a6471039c1d82f8c725453cbf5571ed131544ce3454cbe7da773c084e2",
+    "comp-search-nc": "18a875efe36905416b6f4a3fccb5a2af0734235525fd8e22b0cc1b59fb0f9f9a",
+    "comp-struct": "0b7c7e53bd2c3bb3d8d05a420ec6260d5afe7f2597f2e0f2443426ef556b4024",
+    "mtl": "596e16f01ce990aca838dd2e0e6cd0d36370a77251ad0f84d57fb083f5620c1f",
+    "mtl-chain": "99c19397edaf38f9b06904b327a521ad84f4648bfec2e93a486634cf1f5a5d0c",
+    "mtl-monolithic": "4096976d410e9722190af78245506856618b9d085e268fba848e09c0342d25bc",
+    "stl": "5b58b4298eca64280b179aef2106ee733e826cae49dd47c42e1110df5b90b503",
 }
 
 
@@ -50,6 +50,16 @@ def nearly(one: Any, other: Any) -> bool:
 @pytest.mark.parametrize("agent", HASHES)
 def test_the_files_are_those_that_were_recorded(agent: str):
     assert hashlib.sha256((GOLDEN / f"{agent}.jsonl").read_bytes()).hexdigest() == HASHES[agent]
+
+
+@pytest.mark.parametrize("agent", HASHES)
+def test_the_files_say_what_was_chosen_and_why(agent: str):
+    """Nothing is the same whatever was done: structures differ in what they return, and so do tasks."""
+    records = [json.loads(line) for line in (GOLDEN / f"{agent}.jsonl").read_text().splitlines()]
+    assert any(any(record["return"]) for record in records if record["kind"] == "evaluation")
+    searched = [record for record in records if record.get("how") == "searched"]
+    assert all(len(set(record["returns"])) > 1 and any(record["structure"]) for record in searched)
+    assert len(searched) == (2 if agent.startswith("comp-search") else 0)
 
 
 @pytest.mark.parametrize("agent", HASHES)

@@ -266,7 +266,7 @@ def test_going_on_with_a_finished_life_changes_nothing(home: Home, tmp_path: Pat
         (["--agent", "mtl"], "whose agent is comp-search, not mtl."),
         (["--steps", "1000000"], "whose steps is 1000, not 1000000."),  # the default of a new life
         (["--ppo.envs", "16"], "whose ppo.envs is 4, not 16."),
-        (["--world.size", "9"], "whose world.size is 8, not 9."),
+        (["--world.size", "9"], "whose world.size is 5, not 9."),
         (["--curriculum", "random"], "whose curriculum is None, not random."),
     ],
 )

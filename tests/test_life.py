@@ -26,7 +26,8 @@ from modlife.runs.load import Run
 from modlife.runs.store import RunDirectory
 from modlife.types import Task
 
-TINY = ["--steps", "384", "--episodes", "4", "--seed", "3", "--world.horizon", "16"]
+TINY = ["--steps", "384", "--episodes", "4", "--seed", "3"]
+TINY += ["--world.size", "5", "--world.horizon", "16"]
 TINY += ["--ppo.envs", "4", "--ppo.length", "32", "--ppo.minibatch", "64"]
 SMALL = PPOConfig(envs=4, length=32, minibatch=64)  # as in `lives`: programs that are compiled already
 RESULTS = Path(__file__).parent.parent / "results"
@@ -45,7 +46,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_directory_tells_everything(home: Path):
     run = RunDirectory.open(home / "runs/stl")
     manifest = run.manifest()
-    world, settings = World(horizon=16), Online(ppo=SMALL)
+    world, settings = World(size=5, horizon=16), Online(ppo=SMALL)
     expected = LifeConfig(agent="stl", tasks=2, steps=384, episodes=4, seed=3, world=world, settings=settings)
     assert run.config() == expected
     assert manifest["command"][:4] == ["modlife", "train", "--agent", "stl"]

@@ -36,7 +36,7 @@ def units(size: str) -> Iterator[str]:
             yield from (f"{life} {name} 1/{stride} {part}" for part in parts)
 
 
-MOST_BITS = {"manifest.json": 16_000, "summary.json": 24_000, "metrics.jsonl": 64_000, "history.jsonl": 8_000}
+MOST_BITS = {"manifest.json": 16_000, "summary.json": 24_000, "metrics.jsonl": 80_000, "history.jsonl": 8_000}
 """As many as these files can have in a small life; units beyond the end of a file are empty."""
 
 

@@ -1,4 +1,4 @@
-"""The mathematics of the learners: arrays in, arrays out; no network, environment or config."""
+"""The mathematics of the learners, and random orders: arrays in, arrays out; no network, environment or config."""
 
 import jax
 import jax.numpy as jnp

@@ -36,16 +36,16 @@ OLD = 0.65
 PROBE = 256
 """Transitions, at most, by which a policy is judged."""
 NOISE = 0x0153
-"""Sets the keys of what an objective draws apart from those of the order of samples."""
+"""Sets the keys of what a consolidator draws apart from those of the order of samples."""
 
 
 class Data(NamedTuple):
-    """What is learnt from: a table, and what an objective adds to its rows."""
+    """What is learnt from: a table, and what a consolidator adds to its rows."""
 
     table: ReplayTable
     extra: Pytree
     target: Chain | None = None
-    """The current task's modules as they follow, where an objective asks for such."""
+    """The current task's modules as they follow, where a consolidator asks for such."""
     key: PRNGKey | None = None
     """For what it draws, likewise."""
 
@@ -59,7 +59,7 @@ class Learnt(eqx.Module):
     losses: Float[Array, " terms"]
     """Sums over the steps of this epoch of the terms of the loss, without their weights."""
     target: Chain | None = None
-    """The modules that follow slowly, where an objective asks for such."""
+    """The modules that follow slowly, where a consolidator asks for such."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,7 @@ class Consolidator(ABC):
     taught = 0
     """Numbers that it wants to know of a policy for each transition."""
     limits = Limits()
+    """How much of old tasks may be lost, and what is done about it."""
 
     @property
     @abstractmethod
@@ -156,13 +157,13 @@ class Consolidator(ABC):
         return None
 
     def drifts(self, bank: Bank, lessons: Sequence[Lesson], *, rows: int) -> Float[np.ndarray, " n"]:
-        """How far the policy of each task is from what it was taught, in so many rows; asked if there are limits."""
+        """How far the policy of each task is from what it was taught, in so many rows; here not asked."""
         return np.zeros(len(lessons))
 
     def repaired(
         self, bank: Bank, lessons: Sequence[Lesson], state: Pytree, *, harmed: Sequence[int], number: int, key: PRNGKey
     ) -> Pytree:
-        """The learner after some further steps for the sake of tasks that were harmed; asked if there are limits."""
+        """The learner after some further steps for the sake of tasks that were harmed; here there are none."""
         return state
 
     def load(self, tasks: int) -> float:
@@ -170,55 +171,62 @@ class Consolidator(ABC):
         return 1 + OLD * (tasks - 1)
 
     def explored(self, replay: Replay, policy: Chain) -> Replay:
-        """The replay of a task with what it wants to know of the policy that explored it."""
+        """The replay of a task with what it wants to know of the policy that explored it; here nothing."""
         return replay
 
     def kept(self, replay: Replay, policy: Chain, *, key: PRNGKey) -> Replay:
-        """What to keep of a task for later, when it has been folded in and this is its policy."""
+        """What to keep of a task for later, when it has been folded in and this is its policy; here all."""
         return replay
 
 
-def check_batch(objective: Consolidator) -> None:
+def check_batch(consolidator: Consolidator) -> None:
     """Devices can share a batch."""
-    count, batch = objective.layout.devices.count, objective.config.batch
+    count, batch = consolidator.layout.devices.count, consolidator.config.batch
     if batch % count:
         raise InputError(f"{count} devices cannot share a batch of {batch} evenly.")
 
 
-def optimiser(objective: Consolidator) -> optax.GradientTransformation:
+def optimiser(consolidator: Consolidator) -> optax.GradientTransformation:
     """Adam on all parameters as one vector (which saves a kernel per array)."""
-    return optax.flatten(optax.adam(objective.learning_rate()))
+    return optax.flatten(optax.adam(consolidator.learning_rate()))
 
 
 @partial(jax.jit, static_argnums=0)
-def begin(objective: Consolidator, own: Chain) -> Learnt:
+def begin(consolidator: Consolidator, own: Chain) -> Learnt:
     """A learner of these modules."""
-    target = None if objective.follows is None else own
-    return Learnt(own, optimiser(objective).init(own), jnp.zeros(len(objective.weights)), target)
+    target = None if consolidator.follows is None else own
+    return Learnt(own, optimiser(consolidator).init(own), jnp.zeros(len(consolidator.weights)), target)
 
 
 def some_steps(
-    objective: Consolidator, learner: Learnt, table: ReplayTable, extra: Pytree, *, number: int, most: int, key: PRNGKey
+    consolidator: Consolidator,
+    learner: Learnt,
+    table: ReplayTable,
+    extra: Pytree,
+    *,
+    number: int,
+    most: int,
+    key: PRNGKey,
 ) -> tuple[int, Learnt, dict[str, float] | None]:
     """As many steps from `number` on as take up to two seconds: at most `most`, and not beyond the end of an epoch.
 
     Gives the number reached, the learner, and at the end of an epoch the means of the terms of its loss.
     """
-    per_epoch = objective.epoch_steps
+    per_epoch = consolidator.epoch_steps
     epoch, first = divmod(number, per_epoch)
-    samples = objective.config.batch * int(table.count)
+    samples = consolidator.config.batch * int(table.count)
     count = min(max(1, PIECE // samples), per_epoch - first, most)
     key_epoch = jax.random.fold_in(key, epoch)
-    learner = train(objective, learner, table, extra, jnp.int32(first), jnp.int32(count), key=key_epoch)
+    learner = train(consolidator, learner, table, extra, jnp.int32(first), jnp.int32(count), key=key_epoch)
     if first + count < per_epoch:
         return number + count, jax.block_until_ready(learner), None
-    means = {name: float(term) / per_epoch for name, term in zip(objective.weights, learner.losses, strict=True)}
+    means = {name: float(term) / per_epoch for name, term in zip(consolidator.weights, learner.losses, strict=True)}
     return number + count, replace(learner, losses=jnp.zeros_like(learner.losses)), means
 
 
 @partial(jax.jit, static_argnums=0)
 def train(
-    objective: Consolidator,
+    consolidator: Consolidator,
     learner: Learnt,
     table: ReplayTable,
     extra: Pytree,
@@ -228,25 +236,30 @@ def train(
     key: PRNGKey,
 ) -> Learnt:
     """Some gradient steps of an epoch, from number `first` on; the key is the epoch's."""
-    share = partial(train_share, objective)
-    placed = (ALL, (PLACED, THIRD), ALL, ALL, ALL)  # what an objective brings lies as rows do
-    return objective.layout.devices.run(share, placed, ALL)(learner, (table, extra), first, count, key)
+    share = partial(train_share, consolidator)
+    placed = (ALL, (PLACED, THIRD), ALL, ALL, ALL)  # what a consolidator brings lies as rows do
+    return consolidator.layout.devices.run(share, placed, ALL)(learner, (table, extra), first, count, key)
 
 
 def train_share(
-    objective: Consolidator, learner: Learnt, data: tuple[ReplayTable, Pytree], first: Array, count: Array, key: PRNGKey
+    consolidator: Consolidator,
+    learner: Learnt,
+    data: tuple[ReplayTable, Pytree],
+    first: Array,
+    count: Array,
+    key: PRNGKey,
 ) -> Learnt:
     """One device's part of `train`."""
-    (table, _), devices, times = data, objective.layout.devices, objective.layout.times
-    batch, key = objective.config.batch // devices.count, devices.own_key(key)
+    (table, _), devices, times = data, consolidator.layout.devices, consolidator.layout.times
+    batch, key = consolidator.config.batch // devices.count, devices.own_key(key)
     key_order, key_offset = jax.random.split(key)
     size = times * table.rows.shape[2]
     order = shuffle(size, key=key_order)
     order = jnp.concatenate([order, jnp.resize(order, (batch,))])
     offset = jax.random.randint(key_offset, table.times.shape, 0, size)
     tasks = table.count.astype(jnp.float32)
-    branches = [partial(gradient, objective, pattern=pattern) for pattern in objective.layout.patterns]
-    new = partial(gradient, objective, pattern=objective.layout.patterns[0], is_new=True)
+    branches = [partial(gradient, consolidator, pattern=pattern) for pattern in consolidator.layout.patterns]
+    new = partial(gradient, consolidator, pattern=consolidator.layout.patterns[0], is_new=True)
 
     def index(step: Array, task: Array) -> Int[Array, " B"]:
         """Every task goes through its rows in the same random order, each from another place on."""
@@ -264,17 +277,17 @@ def train_share(
             return jax.tree.map(lambda one, more: one + table.weights[task] * more, total, found)
 
         total = (jax.tree.map(jnp.zeros_like, learner.own), jnp.zeros_like(learner.losses))
-        if objective.new_is_first:
+        if consolidator.new_is_first:
             place = jnp.int32(0)
             given = data_for(learner, *data, step, place, key=key)
             found = new(learner.own, learner.own, given, place, index(step, place))
             total = jax.tree.map(lambda part: table.weights[0] * part, found)
-        total = jax.lax.fori_loop(int(objective.new_is_first), table.count, add, total)
+        total = jax.lax.fori_loop(int(consolidator.new_is_first), table.count, add, total)
         flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
         gradients, terms = restore(devices.reduce(jax.lax.pmean, flat / tasks))
-        change, opt_state = optimiser(objective).update(gradients, learner.opt_state, learner.own)
+        change, opt_state = optimiser(consolidator).update(gradients, learner.opt_state, learner.own)
         own: Chain = optax.apply_updates(learner.own, change)  # pyright: ignore[reportAssignmentType]  # Optax says less
-        return Learnt(own, opt_state, learner.losses + terms, followed(objective, learner.target, own))
+        return Learnt(own, opt_state, learner.losses + terms, followed(consolidator, learner.target, own))
 
     return jax.lax.fori_loop(first, first + count, body, learner)
 
@@ -287,14 +300,14 @@ def data_for(learner: Learnt, table: ReplayTable, extra: Pytree, step: Array, ta
     return Data(table, extra, learner.target, jax.random.fold_in(drawn, task))
 
 
-def followed(objective: Consolidator, target: Chain | None, own: Chain) -> Chain | None:
+def followed(consolidator: Consolidator, target: Chain | None, own: Chain) -> Chain | None:
     """Target modules after a step: θ' <- θ' + τ (θ - θ')."""
-    rate = objective.follows
+    rate = consolidator.follows
     return target if rate is None else jax.tree.map(lambda old, new: old + rate * (new - old), target, own)
 
 
 def gradient(
-    objective: Consolidator,
+    consolidator: Consolidator,
     own: Chain,
     frozen: Chain,
     data: Data,
@@ -306,12 +319,12 @@ def gradient(
 ) -> tuple[Chain, Float[Array, " terms"]]:
     """The gradient of a task's loss by the current task's modules, and the terms of the loss."""
     table, extra, target, key = data
-    rows = Rows(objective.layout, table, task, index, frozen, pattern, is_new, target, key)
-    output, weights = rows.reader(), jnp.array(list(objective.weights.values()))
-    targets = objective.targets(own, rows, extra)
+    rows = Rows(consolidator.layout, table, task, index, frozen, pattern, is_new, target, key)
+    output, weights = rows.reader(), jnp.array(list(consolidator.weights.values()))
+    targets = consolidator.targets(own, rows, extra)
 
     def loss(own: Chain) -> tuple[Array, Array]:
-        terms = objective.terms(output(own), rows, targets)
+        terms = consolidator.terms(output(own), rows, targets)
         return terms @ weights, terms
 
     return jax.grad(loss, has_aux=True)(own)

@@ -263,7 +263,7 @@ class Rows:
     target: Chain | None = None
     """The current task's modules as they follow slowly, and ..."""
     key: PRNGKey | None = None
-    """... a key for what is drawn: where an objective asks for such (`learners.offline.Consolidator.follows`)."""
+    """... a key for what is drawn: where a consolidator asks for such (`learners.offline.Consolidator.follows`)."""
 
     @cached_property
     def transition(self) -> Transition:
