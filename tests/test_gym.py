@@ -6,8 +6,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from modlife.domains.domain import DOMAINS
 from modlife.domains.grid2d.gym import Grid2DVectorEnv
+from modlife.domains.grid2d.world import World
 from modlife.errors import InputError
+from modlife.exports.face import spec_of
 
 ID = "modlife/Grid2D-v0"
 TASK = {"static": "food", "target": "green", "dynamics": 3}
@@ -140,3 +143,10 @@ def test_a_wrong_action_gets_one_clear_sentence(action: object):
 def test_an_unknown_render_mode_is_refused():
     with pytest.raises(InputError, match=r"No render_mode 'human'\. Known: rgb_array\."):
         Grid2DVectorEnv(num_envs=1, render_mode="human")
+
+
+def test_what_is_said_of_one_world_leaves_others_as_they_are_registered():
+    world = World(size=5)
+    spec = spec_of(DOMAINS["grid2d"], world, world.graph.tasks[-1])
+    assert spec is not None and spec.kwargs["size"] == 5
+    assert gymnasium.spec(ID).kwargs == {}

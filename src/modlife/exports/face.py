@@ -1,5 +1,6 @@
 """Observations as they look from outside: plain arrays as Gymnasium gives them, the batch first."""
 
+import copy
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -72,7 +73,7 @@ def spec_of(domain: Domain, world: Any, task: Task) -> EnvSpec | None:
     """How Gymnasium makes the environment of a task; None where a domain has registered none."""
     if not domain.gym:
         return None
-    spec, usual = gymnasium.spec(domain.gym), domain.usual_world()
+    spec, usual = copy.copy(gymnasium.spec(domain.gym)), domain.usual_world()  # the one that is registered stays
     options = {name: value for name, value in vars(world).items() if value != getattr(usual, name)}
     chosen = zip(world.graph.factors, task.components, strict=True)
     spec.kwargs = {**{factor.name: component for factor, component in chosen}, **options}
