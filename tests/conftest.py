@@ -8,10 +8,15 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + (
+    # Half of the time to compile; an XLA that does not know the flag would end the process.
+    " --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""
+)
 
 import jax
 import pytest
@@ -22,6 +27,7 @@ with warnings.catch_warnings(action="ignore"):
     if cache_folder() is None:  # the user has none: tests, and the processes that they start, share one elsewhere
         os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / f"modlife-tests-{os.getuid()}")
 start_jax()
+gc.set_threshold(100_000, 50, 100)  # programs are traced in millions of small objects, few of which are garbage
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 pytest_plugins = ["lives"]  # fixtures; imported after this file, hence with its settings
@@ -30,7 +36,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 FIRST = ("test_golden.py", "test_kill.py", "test_drill.py")
-MOST_MAPS = 20_000
+MOST_MAPS = 40_000
 """Pieces of memory, of the 65,530 that Linux lets a process have: every program takes some thirty."""
 LAST = ("front_door", "store", "faults", "hostile", "compositional", "life")
 

@@ -36,7 +36,7 @@ BOUNDED = {"consolidator": "bounded", "tasks": 3, "old_rows": 64, "repair": 1, "
 VARIANTS = {"bounded": ("comp-search", {"offline": BOUNDED, "search": {"search": "halving"}, "steps": 2000})}
 """Other choices of an agent that are as good as another agent; here every old task needs repair."""
 NAMES = (*AGENTS.names, *VARIANTS)
-IN_THE_HALL = ("ewc", "pc", "pc-bcq", "clear", "clear-modular", "reset-distill", "bounded")
+IN_THE_HALL = ("finetune", "ewc", "pc", "pc-bcq", "clear", "clear-modular", "reset-distill", "bounded")
 """They live in a domain whose programs are compiled in no time; all others in the 2-D world."""
 SMALL = {
     "ppo": {"envs": 4, "length": 32, "minibatch": 64},

@@ -1,12 +1,14 @@
 """Probe tasks: tiny environments in which the right values and actions are known."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from modlife.domains import env
@@ -143,3 +145,21 @@ def evaluate(
     """Whole episodes of one task, all at once."""
     begin, keys = begin_episodes(env, task, episodes=episodes, key=key)
     return play(env, network, policy, begin, rule=rule, keys=keys).sofar
+
+
+@contextlib.contextmanager
+def compilations() -> Iterator[list[float]]:
+    """A list that grows with every program that is compiled, however small."""
+    compiled: list[float] = []
+
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.append(duration_secs)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        jax.jit(lambda x: x + 1.5)(np.ones(3, np.float32))
+        assert compiled  # the listener hears
+        yield compiled
+    finally:
+        jax.monitoring.clear_event_listeners()

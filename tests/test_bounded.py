@@ -12,6 +12,7 @@ import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
+from probes import compilations
 from test_bcq import ENVS, HALL, LESSONS, NETWORK, STRUCTURES, TIMES, replay
 
 from modlife.errors import InputError
@@ -113,17 +114,18 @@ def test_weights_say_how_much_the_new_task_counts(lessons: list[Lesson]):
 
 @pytest.mark.usefixtures("optax_promotes")
 def test_the_cost_of_a_phase_does_not_grow_with_tasks(bank: Bank, lessons: list[Lesson]):
-    """The same tables, the same compiled program, as many steps; turns are short where there are many tasks."""
+    """The same tables, the same compiled programs, as many steps; turns are short where there are many tasks."""
     one, many = SHARED, [*lessons[:-1] * 9, lessons[-1]]
     tables = [one.opened(bank, some[-1])[0] for some in (lessons, many)]
     assert tables[0].rows.shape == tables[1].rows.shape == (3, *one.layout.extent, one.layout.packing.words)
     long = replace(one, layout=replace(one.layout, times=1000))
     assert [long.span(tasks) for tasks in (1, 3, 8, 20, 100, 10_000)] == [500, 500, 64, 26, 16, 16]
-    sizes = []
-    for some in (lessons, many):
-        list(one.run(bank, some, one.init(bank.pick(NEW)), done=0, key=KEY))
-        sizes.append(offline.train._cache_size())  # pyright: ignore[reportAttributeAccessIssue]  # JAX's own
-    assert sizes[0] == sizes[1]
+    counts = []
+    with compilations() as compiled:
+        for some in (many, lessons, [*many[:17], many[-1]]):
+            list(one.run(bank, some, one.init(bank.pick(NEW)), done=0, key=KEY))
+            counts.append(len(compiled))
+    assert counts[0] == counts[1] == counts[2]
 
 
 # The loss

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from lives import NARROW
-from probes import evaluate
+from probes import compilations, evaluate
 
 from modlife.domains.grid2d.world import World
 from modlife.errors import InputError
@@ -85,16 +85,8 @@ def same(a: object, b: object) -> bool:
 def test_nothing_is_compiled_anew_as_tasks_accumulate(lived: Told):
     """Offline phases over four tasks, the current one with each structure in turn; then over five."""
     agent, stages = lived
-    state, compiled, counts = stages[-1][-1].state, [], []
-
-    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
-        if event == "/jax/core/compile/backend_compile_duration":
-            compiled.append(duration_secs)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        jax.jit(lambda x: x + 1.5)(jnp.ones(3))  # the listener hears
-        assert compiled
+    state, counts = stages[-1][-1].state, []
+    with compilations() as compiled:
         for known, structure in itertools.product((3, 4), all_structures((2, 2, 2))):
             facts = replace(state.facts, met=state.met[:known], structures=(*state.structures[:known], structure))
             early = AgentState(state.params, facts, state.memory[: known + 1])
@@ -102,8 +94,6 @@ def test_nothing_is_compiled_anew_as_tasks_accumulate(lived: Told):
             with jax.numpy_dtype_promotion("standard"):
                 list(phase.run(replace(early, work=phase.begin(early))))
             counts.append(len(compiled))
-    finally:
-        jax.monitoring.clear_event_listeners()
     assert counts[-1] == counts[7], counts
 
 

@@ -22,7 +22,7 @@ GOLDEN = Path(__file__).parent / "data" / "golden"
 RECORDED_ON = ("AMD EPYC", "0.10.2", "2.4.6")
 """Processor, jaxlib, NumPy."""
 HASHES = {
-    "comp-search": "ec4d94a6471039c1d82f8c725453cbf5571ed131544ce3454cbe7da773c084e2",
+    "comp-search": "164fb4f17b0a64dd94b9bb2ab84dda59f37e239a6d40a0dd08bdcf075d69c7fd",
     "comp-search-nc": "18a875efe36905416b6f4a3fccb5a2af0734235525fd8e22b0cc1b59fb0f9f9a",
     "comp-struct": "0b7c7e53bd2c3bb3d8d05a420ec6260d5afe7f2597f2e0f2443426ef556b4024",
     "mtl": "596e16f01ce990aca838dd2e0e6cd0d36370a77251ad0f84d57fb083f5620c1f",

@@ -154,7 +154,7 @@ def strike(process: subprocess.Popen[str], run: Path, *, processes: int, rng: ra
     elif processes == 1:
         wait_for(process, lambda: newest(run) >= 0)  # nothing but the state before the first task is saved
         time.sleep(rng.uniform(0, 0.3))
-    elif rng.random() < 0.25:
+    elif before >= 0 and rng.random() < 0.25:
         time.sleep(rng.uniform(0, 4))  # often while it reads its checkpoint
     else:
         target = before + rng.randint(1, 4)

@@ -11,7 +11,7 @@ import modlife
 from modlife.cli.main import COMMANDS
 
 SOURCE = Path(modlife.__file__).parent
-LAYERS = ["errors", "types", "checks", "registry", "pauses", "memory", "runtime", "timing", "metrics"]
+LAYERS = ["errors", "types", "arrays", "checks", "registry", "pauses", "memory", "runtime", "timing", "metrics"]
 LAYERS += ["domains", "policies", "learners", "lifelong", "runs", "analysis", "exports", "benchmarks", "tables", "cli"]
 LIGHT = ("main", *COMMANDS)
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem in LAYERS)

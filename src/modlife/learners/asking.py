@@ -38,7 +38,7 @@ def said(
     """What a policy of a network says of every transition."""
     rows = replay.rows[: replay.times].reshape(-1, replay.rows.shape[-1])
     padded = np.resize(rows, (-(-len(rows) // AT_ONCE) * AT_ONCE, rows.shape[1]))
-    found = np.asarray(ask(env, network, what, policy, jnp.asarray(padded)))[: len(rows)]
+    found = np.asarray(ask(env, network, what, policy, padded))[: len(rows)]
     return found.reshape(replay.times, -1, found.shape[1])
 
 

@@ -25,6 +25,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Float16, Int, UInt32
 
+from modlife.arrays import zeros
 from modlife.domains.env import PRNGKey
 from modlife.domains.graph import Discrete
 from modlife.errors import InputError
@@ -38,6 +39,7 @@ from modlife.learners.sharding import SECOND, THIRD
 from modlife.pauses import pause
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.distributions import chosen
+from modlife.policies.layers import host_generator
 from modlife.policies.modular import AnyOutput, Output
 
 SHORTEST, LONGEST = 16, 64
@@ -145,7 +147,7 @@ class Bounded(BCQ):
         """
         *old, new = lessons
         count = min(len(old), self.layout.room - 1 - len(present))
-        order = np.asarray(jax.random.permutation(key, len(old)))
+        order = host_generator(key).permutation(len(old))  # JAX would compile a program for every number of tasks
         here = [old[order[(number * count + place) % len(old)]] for place in range(count)]
         parts = np.array([1, *[URGENT] * len(present), *[len(old) / max(1, count)] * count])
         if self.config.new_share:
@@ -170,7 +172,7 @@ class Bounded(BCQ):
 
     def teach(self, taught: Float16[Array, "place time E n"], place: int, replay: AnyReplay) -> Float16[Array, "..."]:
         """With what a task's policy said in its place."""
-        return put(taught, jnp.int32(place), self.layout.devices.place(replay.taught, SECOND))
+        return put(taught, np.int32(place), self.layout.devices.place(replay.taught, SECOND))
 
     # The loss
 
@@ -245,9 +247,9 @@ class Bounded(BCQ):
             steps, piece = min(LONGEST, self.epoch_steps), max(1, PIECE // (self.config.batch * len(turn)))
             for start in range(0, steps, piece):
                 pause()
-                span = jnp.int32(start), jnp.int32(min(piece, steps - start))
+                span = np.int32(start), np.int32(min(piece, steps - start))
                 learner = jax.block_until_ready(train(self, learner, table, extra, *span, key=key_part))
-        return replace(state, learner=replace(learner, losses=jnp.zeros_like(learner.losses)))
+        return replace(state, learner=replace(learner, losses=zeros(*learner.losses.shape)))
 
     def load(self, tasks: int) -> float:
         """A bounded number of old tasks takes part in a step, and they are cloned only."""

@@ -14,9 +14,11 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Float16, Int, UInt32
 
+from modlife.arrays import ints, zeros
 from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.config import DistillConfig
 from modlife.learners.losses import shuffle
@@ -83,7 +85,7 @@ class Distiller:
 
     def init(self, params: Chain, anchor: Anchor | None = None) -> Student:
         """A student with these parameters."""
-        return Student(params, self.optimiser.init(params), jnp.zeros(2), anchor)
+        return Student(params, self.optimiser.init(params), zeros(2), anchor)
 
     def run(
         self, structures: Sequence[Structure], replays: Sequence[AnyReplay], state: Student, *, done: int, key: PRNGKey
@@ -96,15 +98,15 @@ class Distiller:
             epoch, first = divmod(number, self.epoch_steps)
             count = min(piece, self.epoch_steps - first)
             key_epoch = jax.random.fold_in(key, epoch)
-            span = jnp.int32(first), jnp.int32(count)
-            state = jax.block_until_ready(train(self, state, (new, pool), jnp.int32(len(old)), *span, key=key_epoch))
+            span = np.int32(first), np.int32(count)
+            state = jax.block_until_ready(train(self, state, (new, pool), np.int32(len(old)), *span, key=key_epoch))
             number += count
             if first + count < self.epoch_steps:
                 yield number, state, None
             else:
-                names = ("new", "old") if old else ("new",)
-                means = {name: float(sums) / self.epoch_steps for name, sums in zip(names, state.loss, strict=False)}
-                state = replace(state, loss=jnp.zeros(2), anchor=state.anchor and state.anchor.over(self.epoch_steps))
+                names, sums = ("new", "old")[: 1 + bool(old)], np.asarray(state.loss)
+                means = {name: float(one) / self.epoch_steps for name, one in zip(names, sums, strict=False)}
+                state = replace(state, loss=zeros(2), anchor=state.anchor and state.anchor.over(self.epoch_steps))
                 yield number, state, means
 
 
@@ -112,7 +114,7 @@ def of_replay(structure: Structure, replay: AnyReplay) -> Samples:
     """All transitions of a task's replay."""
     whole = replay.read()
     flat = [part.reshape(-1, part.shape[-1]) for part in (whole.rows[: whole.times], whole.taught)]
-    return Samples(jnp.asarray(flat[0]), jnp.asarray(flat[1]), jnp.array([structure], jnp.int32))
+    return Samples(jax.device_put(flat[0]), jax.device_put(flat[1]), ints([structure]))
 
 
 def pooled(tasks: Sequence[Samples]) -> Samples:

@@ -19,6 +19,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
+from modlife.arrays import zeros
 from modlife.domains.env import PRNGKey
 from modlife.errors import InputError
 from modlife.learners.losses import shuffle
@@ -217,11 +218,12 @@ def some_steps(
     samples = consolidator.config.batch * int(table.count)
     count = min(max(1, PIECE // samples), per_epoch - first, most)
     key_epoch = jax.random.fold_in(key, epoch)
-    learner = train(consolidator, learner, table, extra, jnp.int32(first), jnp.int32(count), key=key_epoch)
+    learner = train(consolidator, learner, table, extra, np.int32(first), np.int32(count), key=key_epoch)
     if first + count < per_epoch:
         return number + count, jax.block_until_ready(learner), None
-    means = {name: float(term) / per_epoch for name, term in zip(consolidator.weights, learner.losses, strict=True)}
-    return number + count, replace(learner, losses=jnp.zeros_like(learner.losses)), means
+    sums = np.asarray(learner.losses)
+    means = {name: float(term) / per_epoch for name, term in zip(consolidator.weights, sums, strict=True)}
+    return number + count, replace(learner, losses=zeros(*learner.losses.shape)), means
 
 
 @partial(jax.jit, static_argnums=0)

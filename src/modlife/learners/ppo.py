@@ -27,7 +27,7 @@ REHEARSAL, VALUES = 0x6707, 0x7A1E
 """Set the keys of what old tasks add to gradient steps, and of actions that states are valued by, apart from others."""
 
 
-FEWEST, MOST = 250, 1000
+FEWEST, MOST = 250, 500
 """Samples whose gradient is computed at once, where there are more."""
 
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float16, Float32, Int, Integer, UInt8, UInt32
 
+from modlife.arrays import zeros
 from modlife.domains.env import Environment, PRNGKey
 from modlife.domains.graph import Continuous, Discrete
 from modlife.types import Pytree
@@ -200,6 +201,7 @@ class Packing:
                 start += size
         return jax.tree.unflatten(self.structure, leaves)
 
+    @partial(jax.jit, static_argnums=(0, 1))
     def seen(self, env: Environment, observations: Pytree) -> UInt32[Array, "*batch W"]:
         """Rows that only hold observations, with any leading axes."""
         one = blank(env)
@@ -215,7 +217,7 @@ def is_flag(kept: jax.ShapeDtypeStruct) -> bool:
 
 def blank(env: Environment) -> Transition:
     """The shapes and kept dtypes of one transition."""
-    task = jnp.zeros(len(env.graph.factors), jnp.int32)
+    task = zeros(len(env.graph.factors), dtype=np.int32)
 
     def made_up(key: PRNGKey) -> Transition:
         no = jnp.zeros((), bool)

@@ -132,7 +132,7 @@ class Layout:
         """The table with other tasks in the place of all but the first, which stays; features yet to be kept."""
         rows = table.rows
         for task, lesson in enumerate(lessons[1:], start=1):
-            rows = put(rows, jnp.int32(task), self.devices.place(lesson.replay.rows, SECOND))
+            rows = put(rows, np.int32(task), self.devices.place(lesson.replay.rows, SECOND))
         parts = {**self.facts(lessons), "following": self.following([lesson.replay for lesson in lessons])}
         return replace(table, rows=rows, **self.placed(parts))
 
@@ -194,7 +194,7 @@ class Layout:
         """The replays on the devices, put there one by one: together they are never in memory twice."""
         table = self.devices.zeros((self.room, *self.extent, self.packing.words), THIRD, dtype=jnp.uint32)
         for task, replay in enumerate(replays):
-            table = put(table, jnp.int32(task), self.devices.place(replay.rows, SECOND))
+            table = put(table, np.int32(task), self.devices.place(replay.rows, SECOND))
         return table
 
     def following(self, replays: Sequence[AnyReplay]) -> Int[np.ndarray, "task step E"]:
@@ -202,16 +202,16 @@ class Layout:
         table = np.zeros((self.room, self.times if self.finals else 0, self.envs), np.int32)
         for task, replay in enumerate(replays if self.finals else ()):
             rows = replay.rows[: replay.times].reshape(-1, self.packing.words)
-            truncated = np.asarray(self.packing.unpack(jnp.asarray(rows)).truncated).reshape(-1, self.envs)
+            truncated = np.asarray(unpacked(self.packing, rows).truncated).reshape(-1, self.envs)
             table[task, : replay.times] = following(truncated, shares=self.devices.count)
         return table
 
     def keep_features(self, table: ReplayTable, task: int, *, depth: int) -> ReplayTable:
         """The table with the features of a task in their slots; the old table's features are gone."""
-        kept = over_rows(self, depth, self.kept_extent[0], frozen_features, table, jnp.int32(task))
-        features = table.features
+        kept = over_rows(self, depth, self.kept_extent[0], frozen_features, table, np.int32(task))
+        features, first = table.features, np.asarray(table.slots)[task]
         for n in range(kept.shape[-1] // SLOT):
-            features = put(features, table.slots[task] + n, kept[..., n * SLOT : (n + 1) * SLOT])
+            features = put(features, first + np.int32(n), kept[..., n * SLOT : (n + 1) * SLOT])
         return eqx.tree_at(lambda x: x.features, table, features)
 
     # Reading
@@ -295,6 +295,12 @@ def put(table: Num[Array, "n time E w"], number: Array, rows: Num[Array, "some E
     """The table with the rows of one task, or slot, replaced, from the first time step on; in place."""
     none = jnp.int32(0)
     return jax.lax.dynamic_update_slice(table, rows[None].astype(table.dtype), (number, none, none, none))
+
+
+@partial(jax.jit, static_argnums=0)
+def unpacked(packing: Packing, rows: UInt32[Array, "B W"]) -> Transition:
+    """Rows as transitions, by one program."""
+    return packing.unpack(rows)
 
 
 def gather(table: Num[Array, "n time E w"], task: Array, index: Int[Array, " B"]) -> Num[Array, "B w"]:

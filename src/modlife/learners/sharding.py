@@ -55,7 +55,7 @@ class Devices:
     def place(self, tree: Pytree, specs: Pytree) -> Pytree:
         """Host arrays put on the devices, each as its spec says."""
         if self.count == 1:
-            return jax.tree.map(jax.numpy.asarray, tree)
+            return jax.device_put(tree)
         return jax.tree.map(
             lambda spec, part: jax.device_put(part, NamedSharding(self.mesh, spec)),
             specs,

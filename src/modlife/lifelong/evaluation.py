@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from modlife.arrays import ints, stacked
 from modlife.domains.env import Environment, PRNGKey, at_once, is_slow
 from modlife.learners.rollout import Episodes, Playing, begin_episodes, play
 from modlife.pauses import pause
@@ -72,13 +73,13 @@ class Judge:
         """Episodes that fit into memory."""
         size = self.at_a_time
         places = [n % len(tasks) for n in range(-(-len(tasks) // size) * size)]  # padding repeats tasks
-        indices = jnp.array([self.env.graph.indices(tasks[n]) for n in places])
+        indices = np.array([self.env.graph.indices(tasks[n]) for n in places])
         keys = jax.random.split(key, len(places))
         pieces = []
         for start in range(0, len(places), size):
             here = slice(start, start + size)
-            together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(policies[n] for n in places[here]))
-            pieces.append(evaluate_chunk(self, together, indices[here], keys[here]))
+            together = stacked([policies[n] for n in places[here]])
+            pieces.append(evaluate_chunk(self, together, ints(indices[here]), keys[here]))
         result = jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(tasks)], *pieces)
         return Evaluation(tuple(tasks), result.returns, result.success, result.length)
 
@@ -96,7 +97,7 @@ def in_pieces(
     """Episodes as far as some pieces lead. Each compiled call takes some steps; in between all can be stopped."""
     playing, steps = begin_chunk(judge.env, judge.episodes, tasks, keys, length)
     for number in range(pieces):
-        playing, alive = play_chunk(judge, policies, playing, steps, jnp.int32(number * length), length)
+        playing, alive = play_chunk(judge, policies, playing, steps, np.int32(number * length), length)
         going_on = bool(alive)  # waits for the call
         pause()
         if not going_on:

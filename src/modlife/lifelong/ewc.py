@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 
+from modlife.arrays import zeros
 from modlife.domains.env import PRNGKey
 from modlife.learners.config import EWCConfig
 from modlife.learners.fisher import fisher, released_fisher
@@ -57,7 +57,7 @@ class EWC(OneNetwork):
         """PPO with the pull of what is known."""
         known, indices = state.params, self.indices(task)
         weights = jax.tree.map(lambda part: self.config.strength * part, known.importance)
-        learner = self.ppo.init(known.now, indices, indices, Anchor(known.anchor, weights, jnp.zeros(2)), key=key)
+        learner = self.ppo.init(known.now, indices, indices, Anchor(known.anchor, weights, zeros(2)), key=key)
         return replace(learner, before=known.now) if self.config.fisher == "released" else learner
 
     def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> tuple[AgentState, Pytree]:
@@ -79,7 +79,7 @@ class EWC(OneNetwork):
 
 def elastic(fresh: Chain) -> Elastic:
     """A fresh network that nothing holds back."""
-    return Elastic(fresh, fresh, jax.tree.map(jnp.zeros_like, fresh))
+    return Elastic(fresh, fresh, jax.tree.map(lambda leaf: zeros(*leaf.shape), fresh))
 
 
 def build(plan: Plan) -> EWC:

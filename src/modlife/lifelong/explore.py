@@ -2,21 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float16, UInt32
+from jaxtyping import Array, Float16, Int, UInt32
 
-from modlife.domains.env import PRNGKey
+from modlife.arrays import ints, zeros
+from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.ppo import PPO, LearnerState, Rehearsal
 from modlife.learners.replay import AnyReplay, Experience, Packing, Replay, with_finals
+from modlife.learners.replay_table import unpacked
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.reports import Curve
 from modlife.policies.bank import Chain
 from modlife.policies.layers import host_generator
-from modlife.types import Task
+from modlife.types import Pytree, Task
 
 PIECES = 0x7FFF_9175
 """Sets the key by which pieces are drawn apart from those of updates."""
@@ -61,8 +64,8 @@ class Explore:
         shape = (*self.room, self.ppo.config.envs, Packing.of(self.ppo.env).words)
         reached = shape if self.ppo.keeps_reached else (0, *shape[1:])
         said = (*shape[:3], self.ppo.env.graph.actions.size + 1) if self.ppo.keeps_said else None
-        room = [jnp.zeros(shape, jnp.uint32), jnp.zeros(reached, jnp.uint32), said and jnp.zeros(said, jnp.float16)]
-        return Exploring(self.start(state), Kept(*room))
+        rows, finals = (zeros(*one, dtype=np.uint32) for one in (shape, reached))
+        return Exploring(self.start(state), Kept(rows, finals, said and zeros(*said, dtype=np.float16)))
 
     def length(self, state: AgentState) -> int:
         """Updates until each task has had at least its steps."""
@@ -97,23 +100,10 @@ class Explore:
             key = jax.random.fold_in(self.key, number)
             learner, happened, progress = self.ppo.update(learner, rehearsal, key=key)
             for place, first in self.places(number, length) if self.times else ():
-                kept = self.keep(kept, place, happened, first)
+                kept = with_more(self.ppo.env, self.room[1], kept, np.int32(place), happened, np.int32(first))
             norms = learner.anchor and learner.anchor.told
             curve = Curve(spent + (number + 1) * self.ppo.config.batch, jax.tree.map(np.asarray, progress), norms)
             yield number + 1, Exploring(learner, kept), (curve,)
-
-    def keep(self, kept: Kept, place: int, happened: Experience, first: int = 0) -> Kept:
-        """What was kept, and what happened in one more update of a single task, from a time step on."""
-        packing, (_, length) = Packing.of(self.ppo.env), self.room
-        happened = jax.tree.map(lambda leaf: leaf[0], happened)
-        if length < self.ppo.config.length:
-            happened = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, length), happened)
-        rows, reached, said = kept.rows.at[place].set(packing.pack(happened.transitions)), kept.reached, kept.said
-        if self.ppo.keeps_reached:
-            reached = reached.at[place].set(packing.seen(self.ppo.env, happened.reached))
-        if said is not None and happened.said is not None:
-            said = said.at[place].set(happened.said.astype(jnp.float16))
-        return Kept(rows, reached, said)
 
     def end(self, state: AgentState) -> tuple[AgentState, Reports]:
         """As the agent says."""
@@ -123,18 +113,35 @@ class Explore:
         """The time steps that were kept in a phase of so many updates, and what was seen at its end."""
         env, packing = self.ppo.env, Packing.of(self.ppo.env)
         first = 0 if self.piece else max(0, self.room[0] - updates)  # a short phase does not fill all of the room
-        after = observe_all(env, jax.tree.map(lambda leaf: leaf[0], work.learner.actors.states))
-        last = np.asarray(packing.seen(env, after))
+        last = np.asarray(seen_last(env, work.learner.actors.states))
         pieces = [np.asarray(one[first:]) for one in jax.tree.leaves(work.kept)]
         rows, reached, *said = (one.reshape(-1, *one.shape[2:])[-self.times :] for one in pieces)
         if not self.ppo.keeps_reached:
             return Replay(np.concatenate([rows, last[None]]), len(rows), *said)
-        flat = jnp.asarray(rows.reshape(-1, packing.words))
-        truncated = np.asarray(packing.unpack(flat).truncated).reshape(rows.shape[:2])
+        flat = rows.reshape(-1, packing.words)
+        truncated = np.asarray(unpacked(packing, flat).truncated).reshape(rows.shape[:2])
         return with_finals(rows, last, reached, truncated)
 
 
-observe_all = jax.jit(lambda env, states: jax.vmap(env.observe)(states), static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
+def with_more(
+    env: Environment, length: int, kept: Kept, place: Int[Array, ""], happened: Experience, first: Int[Array, ""]
+) -> Kept:
+    """What was kept, with so many time steps of what happened to a single task, from one on, in their place."""
+    packing = Packing.of(env)
+    here = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf[0], first, length), happened)
+    rows, reached, said = kept.rows.at[place].set(packing.pack(here.transitions)), kept.reached, kept.said
+    if here.reached is not None:
+        reached = reached.at[place].set(packing.seen(env, here.reached))
+    if said is not None and here.said is not None:
+        said = said.at[place].set(here.said.astype(jnp.float16))
+    return Kept(rows, reached, said)
+
+
+@partial(jax.jit, static_argnums=0)
+def seen_last(env: Environment, states: Pytree) -> UInt32[Array, "E W"]:
+    """What is seen in the states of a single task, packed."""
+    return Packing.of(env).seen(env, jax.vmap(env.observe)(jax.tree.map(lambda leaf: leaf[0], states)))
 
 
 def update_count(ppo: PPO, steps: int) -> int:
@@ -156,5 +163,5 @@ def is_kept(replay: AnyReplay, ppo: PPO, *, times: int, said: int) -> bool:
 
 def begin_chain(ppo: PPO, chain: Chain, task: Task, *, key: PRNGKey) -> LearnerState:
     """A learner of one task, on a copy of a chain of modules."""
-    tasks = jnp.array([ppo.env.graph.indices(task)])
-    return ppo.init(chain, tasks, jnp.zeros_like(tasks), key=key)
+    tasks = ints([ppo.env.graph.indices(task)])
+    return ppo.init(chain, tasks, zeros(*tasks.shape, dtype=np.int32), key=key)

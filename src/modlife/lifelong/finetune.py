@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
+from modlife.arrays import ints
 from modlife.domains.env import PRNGKey
 from modlife.learners.ppo import PPO, LearnerState
 from modlife.learners.rollout import ACTOR
@@ -74,7 +74,7 @@ class OneNetwork(OnlineAgent):
 
     def indices(self, task: Task) -> Any:
         """A single task, as PPO wants it."""
-        return jnp.array([self.env.graph.indices(task)])
+        return ints([self.env.graph.indices(task)])
 
     def parameters(self, state: AgentState) -> Any:
         """The network's parameters."""
@@ -82,7 +82,7 @@ class OneNetwork(OnlineAgent):
 
     def policy(self, state: AgentState, task: Task) -> Pytree | None:
         """The network, told the task's components; also of tasks that were never seen."""
-        return self.network.pick(self.parameters(state), jnp.array(self.env.graph.indices(task)))
+        return self.network.pick(self.parameters(state), ints(self.env.graph.indices(task)))
 
 
 @dataclass(frozen=True)

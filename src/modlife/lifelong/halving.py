@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from modlife.arrays import floats, ints, zeros
 from modlife.domains.env import PRNGKey
 from modlife.lifelong.reports import Chosen
-from modlife.lifelong.search import Trial, all_structures
+from modlife.lifelong.search import Trial, all_structures, put
 from modlife.lifelong.settings import HalvingConfig, Round
 
 AT_ONCE = 16
@@ -43,8 +43,8 @@ class Tally(eqx.Module):
 
     def afresh(self) -> "Tally":
         """Nothing seen of any structure."""
-        none = jnp.zeros_like(self.returns)
-        return replace(self, returns=none, squares=none, episodes=jnp.zeros_like(self.episodes))
+        none = zeros(*self.returns.shape)
+        return replace(self, returns=none, squares=none, episodes=zeros(*none.shape, dtype=np.int32))
 
     @property
     def means(self) -> Float[np.ndarray, " structure"]:
@@ -72,8 +72,8 @@ class Halving:
     def init(self, sizes: tuple[int, ...]) -> Tally:
         """Nothing seen."""
         count = len(all_structures(sizes))
-        none = jnp.zeros(count, jnp.int32)
-        return Tally(jnp.zeros(count), jnp.zeros(count), none, none, jnp.int32(0), jnp.float32(0), jnp.int32(0))
+        none = zeros(count, dtype=np.int32)
+        return Tally(zeros(count), zeros(count), none, none, ints(0), floats(0), ints(0))
 
     def rounds(self, sizes: tuple[int, ...]) -> tuple[Round, ...]:
         """How many structures are tried with how many episodes, round by round."""
@@ -94,7 +94,7 @@ class Halving:
                     continue
                 if call == 0:
                     members = self.members(one, trial, found, key=jax.random.fold_in(key_draw, place))
-                    found = replace(found, members=found.members.at[: len(members)].set(members))
+                    found = replace(found, members=ints(put(found.members, slice(len(members)), members)))
                     found = found.afresh() if one.afresh else found
                 found = tried(trial, found, one, call, first=group, key=key_try)
                 yield number, found
@@ -134,18 +134,25 @@ def tried(trial: Trial, found: Tally, one: Round, call: int, *, first: int, key:
     pairs = np.arange(call * AT_ONCE, min((call + 1) * AT_ONCE, one.structures * one.groups))
     padded = np.resize(pairs, AT_ONCE) if trial.fills_up else pairs
     numbers = np.asarray(found.members)[padded % one.structures]
-    keys = jax.vmap(lambda group: jax.random.fold_in(key, group))(jnp.asarray(first + padded // one.structures))
+    keys = jax.vmap(lambda group: jax.random.fold_in(key, group))(ints(first + padded // one.structures))
     result = trial.parts([structures[n] for n in numbers], keys, eighths=one.eighths)
     returns, lengths, here = np.asarray(result.returns), np.asarray(result.length), numbers[: len(pairs)]
     return Tally(
-        found.returns.at[here].add(returns[: len(pairs)].sum(axis=1)),
-        found.squares.at[here].add((returns[: len(pairs)] ** 2).sum(axis=1)),
-        found.episodes.at[here].add(returns.shape[1]),
+        floats(added(found.returns, here, returns[: len(pairs)].sum(axis=1))),
+        floats(added(found.squares, here, (returns[: len(pairs)] ** 2).sum(axis=1))),
+        ints(added(found.episodes, here, returns.shape[1])),
         found.members,
-        found.steps + int(lengths[: len(pairs)].sum()),
-        found.total + returns[: len(pairs)].sum(),
-        found.played + returns[: len(pairs)].size,
+        ints(np.asarray(found.steps) + lengths[: len(pairs)].sum()),
+        floats(np.asarray(found.total) + returns[: len(pairs)].sum()),
+        ints(np.asarray(found.played) + returns[: len(pairs)].size),
     )
+
+
+def added(array: Array, here: Int[np.ndarray, " n"], values: np.ndarray | int) -> np.ndarray:
+    """A copy with values added in some places, some of which may be the same."""
+    copy = np.array(array)
+    np.add.at(copy, here, values)
+    return copy
 
 
 def expected_returns(sizes: tuple[int, ...], found: Tally) -> Float[np.ndarray, " structure"]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
+from modlife.arrays import ints
 from modlife.domains.env import PRNGKey
 from modlife.learners.ppo import PPO
 from modlife.lifelong.agent import AgentState, Facts, Phase, Reports
@@ -28,7 +28,7 @@ class MultiTask(OnlineAgent):
     def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
         """Updates with data of every task of the stage, each with its own environments."""
         key_init, key_learn = jax.random.split(key)
-        indices = jnp.array([self.env.graph.indices(task) for task in tasks])
+        indices = ints([self.env.graph.indices(task) for task in tasks])
 
         def start(state: AgentState) -> Any:
             return self.ppo.init(state.params, indices, indices, key=key_init)
@@ -44,7 +44,7 @@ class MultiTask(OnlineAgent):
 
     def policy(self, state: AgentState, task: Task) -> Pytree | None:
         """Module i of a factor belongs to component i, for tasks learnt and for unseen combinations alike."""
-        return self.network.pick(state.params, jnp.array(self.env.graph.indices(task)))
+        return self.network.pick(state.params, ints(self.env.graph.indices(task)))
 
     def wrong_policies(self, state: AgentState, task: Task, factor: int) -> Sequence[Pytree]:
         """With each other module of the factor, where there are modules."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import jax
-import jax.numpy as jnp
 
+from modlife.arrays import zeros
 from modlife.domains.env import PRNGKey
 from modlife.learners.config import CompressConfig, DistillConfig
 from modlife.learners.distill import Student
@@ -80,7 +80,7 @@ class Compress:
         """The knowledge base as it is, drawn back in what earlier tasks need."""
         known, strength = state.params, self.agent.config.strength
         weights = jax.tree.map(lambda part: strength * part, known.importance)
-        return self.agent.distiller.init(known.now, Anchor(known.anchor, weights, jnp.zeros(2)))
+        return self.agent.distiller.init(known.now, Anchor(known.anchor, weights, zeros(2)))
 
     def length(self, state: AgentState) -> int:
         """Gradient steps."""

@@ -7,6 +7,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from modlife.arrays import floats, ints, zeros
 from modlife.domains.env import PRNGKey, at_once, is_slow
 from modlife.learners.rollout import Episodes
 from modlife.lifelong.agent import Agent, AgentState, Reports, begun
@@ -55,7 +57,7 @@ class Trial:
 
     def episodes(self, structures: Sequence[Structure], *, key: PRNGKey) -> Episodes:
         """Episodes with each structure, [structure, episode]; all meet the same layouts, with the same luck."""
-        return evaluate_chunk(self.judge, *self.candidates(structures), jnp.repeat(key[None], len(structures)))
+        return evaluate_chunk(self.judge, *self.candidates(structures), repeated(key, len(structures)))
 
     def parts(self, structures: Sequence[Structure], keys: Array, *, eighths: int) -> Episodes:
         """The first eighths of episodes with each structure, [structure, episode]; those of one key are alike."""
@@ -68,8 +70,8 @@ class Trial:
 
     def candidates(self, structures: Sequence[Structure]) -> tuple[Pytree, Int[Array, "N F"]]:
         """The policy of each structure, and the task, as often."""
-        indices = jnp.array(self.judge.env.graph.indices(self.task))
-        return jax.vmap(self.bank.pick)(jnp.array(structures)), jnp.tile(indices, (len(structures), 1))
+        same = [self.judge.env.graph.indices(self.task)] * len(structures)
+        return jax.vmap(self.bank.pick)(ints(structures)), ints(same)
 
 
 @runtime_checkable
@@ -122,7 +124,7 @@ class Exhaustive:
     def init(self, sizes: tuple[int, ...]) -> Scores:
         """Nothing seen."""
         count = len(all_structures(sizes))
-        return Scores(jnp.zeros(count), jnp.zeros(count, jnp.int32))
+        return Scores(zeros(count), zeros(count, dtype=np.int32))
 
     def length(self, sizes: tuple[int, ...]) -> int:
         """Calls over all structures."""
@@ -136,7 +138,7 @@ class Exhaustive:
             here = slice(start, start + AT_ONCE)
             result = trial.episodes(structures[here], key=key)
             returns, steps = np.asarray(result.returns).mean(axis=1), np.asarray(result.length).sum(axis=1)
-            found = Scores(found.returns.at[here].set(returns), found.steps.at[here].set(steps))
+            found = Scores(floats(put(found.returns, here, returns)), ints(put(found.steps, here, steps)))
             yield number + 1, found
 
     def choice(self, trial: Trial, found: Scores) -> Chosen:
@@ -144,6 +146,19 @@ class Exhaustive:
         structures, returns = all_structures(trial.sizes), np.asarray(found.returns)
         best, steps = int(trial.worth(returns, margin=self.config.margin).argmax()), int(np.asarray(found.steps).sum())
         return Chosen(structures[best], "searched", steps, tuple(map(float, returns)))
+
+
+@partial(jax.jit, static_argnums=1)
+def repeated(key: PRNGKey, count: int) -> Array:
+    """The same key so many times."""
+    return jnp.repeat(key[None], count)
+
+
+def put(array: Array, here: slice, values: np.ndarray) -> np.ndarray:
+    """A copy with other values in some places."""
+    copy = np.array(array)
+    copy[here] = values
+    return copy
 
 
 def all_structures(sizes: tuple[int, ...]) -> tuple[Structure, ...]:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from modlife.arrays import ints
 from modlife.types import Structure
 
 Chain = tuple
@@ -29,7 +30,7 @@ class Bank(eqx.Module):
     @staticmethod
     def of(modules: Sequence[Sequence[eqx.Module]]) -> "Bank":
         """A bank of these modules, for each factor some of one shape."""
-        stack = partial(jax.tree.map, lambda *leaves: jnp.asarray(np.stack(leaves)))
+        stack = partial(jax.tree.map, lambda *leaves: jax.device_put(np.stack(leaves)))
         return Bank(tuple(stack(*same) for same in modules))
 
     @property
@@ -39,11 +40,11 @@ class Bank(eqx.Module):
 
     def pick(self, structure: Structure | Int[Array, " F"]) -> Chain:
         """The chain that a structure stands for."""
-        return _pick(self.factors, jnp.asarray(structure))
+        return _pick(self.factors, as_array(structure))
 
     def place(self, structure: Structure | Int[Array, " F"], modules: Chain) -> "Bank":
         """The bank with these modules put where the structure points."""
-        return Bank(_place(self.factors, jnp.asarray(structure), modules))
+        return Bank(_place(self.factors, as_array(structure), modules))
 
     def joined(self, more: "Bank") -> "Bank":
         """The bank with further modules behind those of each factor."""
@@ -61,6 +62,11 @@ def _place(factors: tuple, structure: Int[Array, " F"], modules: Chain) -> tuple
         jax.tree.map(lambda leaf, new, n=n: leaf.at[structure[n]].set(new), factor, module)
         for n, (factor, module) in enumerate(zip(factors, modules, strict=True))
     )
+
+
+def as_array(structure: Structure | Int[Array, " F"]) -> Int[Array, " F"]:
+    """The indices of a structure, wherever they come from."""
+    return structure if isinstance(structure, jax.Array) else ints(structure)
 
 
 def parameter_count(tree: object) -> int:

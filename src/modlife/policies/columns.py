@@ -18,6 +18,7 @@ import numpy as np
 from jax import nn
 from jaxtyping import Array, Float, Int
 
+from modlife.arrays import floats
 from modlife.domains.env import Choice, Part, PRNGKey
 from modlife.policies.bank import Chain
 from modlife.policies.layers import Conv2x2, Linear, alike, host_generator
@@ -40,12 +41,12 @@ class Beside(eqx.Module):
     def of(layer: Layer, *, rng: np.random.Generator) -> "Beside":
         """Fresh weights, drawn as those of the layer's kind are."""
         size_out, size_in = layer.weight.shape
-        gate = jnp.asarray(rng.uniform(0, GATE, size_out), jnp.float32)
+        gate = floats(rng.uniform(0, GATE, size_out))
         if isinstance(layer, Linear):
             first, second = (Linear.init(size, size_out, rng=rng).weight for size in (size_in, size_out))
             return Beside(layer, first, second, gate)
         bound = (size_in // 4) ** -0.5
-        first = jnp.asarray(rng.uniform(-bound, bound, (size_out, size_in // 4)), jnp.float32)
+        first = floats(rng.uniform(-bound, bound, (size_out, size_in // 4)))
         return Beside(layer, first, Conv2x2.init(size_out, size_out, rng=rng).weight, gate)
 
     def lateral(self, z: Float[Array, "in *more"]) -> Float[Array, "out *other"]:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from modlife.arrays import floats, zeros
 from modlife.domains.env import PRNGKey
 
 HIDDEN = 64
@@ -34,14 +35,14 @@ class Linear(eqx.Module):
         """Rows drawn from N(0, 1) and scaled to unit length; biases zero."""
         weight = rng.normal(size=(size_out, size_in))
         weight /= np.linalg.norm(weight, axis=1, keepdims=True)
-        return Linear(jnp.asarray(weight, jnp.float32), jnp.zeros(size_out, jnp.float32))
+        return Linear(floats(weight), zeros(size_out))
 
     @staticmethod
     def glorot(size_in: int, size_out: int, *, rng: np.random.Generator) -> "Linear":
         """Weights uniform within sqrt(6 / (in + out)); biases zero. Glorot and Bengio 2010."""
         bound = (6 / (size_in + size_out)) ** 0.5
         weight = rng.uniform(-bound, bound, size=(size_out, size_in))
-        return Linear(jnp.asarray(weight, jnp.float32), jnp.zeros(size_out, jnp.float32))
+        return Linear(floats(weight), zeros(size_out))
 
     def __call__(self, x: Float[Array, "in *more"]) -> Float[Array, "out *more"]:
         """Applies it to a batch, or to several."""
@@ -99,7 +100,7 @@ class Conv2x2(eqx.Module):
         bound = (4 * channels_in) ** -0.5
         weight = rng.uniform(-bound, bound, size=(channels_out, 4 * channels_in))
         bias = rng.uniform(-bound, bound, size=channels_out)
-        return Conv2x2(jnp.asarray(weight, jnp.float32), jnp.asarray(bias, jnp.float32))
+        return Conv2x2(floats(weight), floats(bias))
 
     def __call__(self, x: Float[Array, "in h w B"]) -> Float[Array, "out h-1 w-1 B"]:
         """Applies it to a batch."""

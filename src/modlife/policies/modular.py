@@ -18,6 +18,7 @@ import numpy as np
 from jax import nn
 from jaxtyping import Array, Float, Int, Integer
 
+from modlife.arrays import ints, zeros
 from modlife.domains.env import Choice, Part, PRNGKey
 from modlife.domains.graph import Discrete, Factor, ProblemGraph
 from modlife.domains.graph import Part as StatePart
@@ -168,6 +169,12 @@ class Modules(Protocol):
         ...
 
 
+@jax.jit
+def applied(module: Any, view: Part | None, before: Float[Array, "..."] | None) -> Any:
+    """What a module makes of its view and the output before it; traced once for each shape, however often used."""
+    return module(view, before)
+
+
 @dataclass(frozen=True)
 class Modular:
     """A bank of modules; a policy is a chain of one module per factor."""
@@ -209,14 +216,14 @@ class Modular:
         """What a chain says of a batch, from the features that the modules before a depth made of it."""
         *early, last = policy
         before = self.chain(early[depth:], parts, features, depth=depth)
-        return last(self.view(len(early), parts), before)
+        return applied(last, self.view(len(early), parts), before)
 
     def chain(
         self, modules: Sequence[Any], parts: Mapping[str, Part], before: Float[Array, "..."] | None, *, depth: int
     ) -> Float[Array, "..."] | None:
         """The output of consecutive modules from a depth on, each applied to its view and the output before it."""
         for here, module in enumerate(modules, start=depth):
-            before = module(self.view(here, parts), before)
+            before = applied(module, self.view(here, parts), before)
         return before
 
     def view(self, depth: int, parts: Mapping[str, Part]) -> Part | None:
@@ -243,7 +250,7 @@ class OnePolicy:
     def init(self, *, key: PRNGKey) -> Any:
         """A fresh policy."""
         params = self.network.init(key=key)
-        return self.network.pick(params, jnp.zeros(len(params.sizes), jnp.int32))
+        return self.network.pick(params, zeros(len(params.sizes), dtype=np.int32))
 
     def pick(self, params: Any, structure: Int[Array, " F"]) -> Any:
         """The policy."""
@@ -353,7 +360,7 @@ class Described:
 
     def bank(self, params: Chain, tasks: Sequence[Structure], *, room: int) -> Bank:
         """The bank of these tasks, by their component indices, and of some more that there is room for."""
-        filled = jnp.array([tasks[n % len(tasks)] for n in range(room)])
+        filled = ints([tasks[n % len(tasks)] for n in range(room)])
         return Bank((jax.tree.map(lambda leaf: leaf[None], params), self.network.described(filled)))
 
     @property

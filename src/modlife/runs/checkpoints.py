@@ -347,7 +347,6 @@ def named_arrays(tree: Any) -> dict[str, np.ndarray]:
 def filled(template: Any, arrays: dict[str, np.ndarray], *, where: str) -> Any:
     """The template, of arrays or shapes, with these arrays; their names, shapes and types must be the same."""
     import jax
-    import jax.numpy as jnp
 
     leaves, structure = jax.tree_util.tree_flatten_with_path(template)
     names = [jax.tree_util.keystr(path) for path, _ in leaves]
@@ -360,7 +359,7 @@ def filled(template: Any, arrays: dict[str, np.ndarray], *, where: str) -> Any:
                 f"'{where}' does not fit the config: array '{name}' is {arrays[name].dtype}{arrays[name].shape} "
                 f"instead of {leaf.dtype}{leaf.shape}."
             )
-    return jax.tree.unflatten(structure, [jnp.asarray(arrays[name]) for name in names])
+    return jax.tree.unflatten(structure, jax.device_put([arrays[name] for name in names]))
 
 
 def loaded(path: Path, data: bytes) -> dict[str, np.ndarray]:
