@@ -42,7 +42,7 @@ from modlife.policies.distributions import chosen
 from modlife.policies.layers import host_generator
 from modlife.policies.modular import AnyOutput, Output
 
-SHORTEST, LONGEST = 16, 64
+SHORTEST, LONGEST = 32, 64
 """Gradient steps with the same old tasks: as many as give all of them their share of an epoch, within these bounds."""
 PARTS = 2
 """As many turns are a round of repair."""
@@ -164,6 +164,7 @@ class Bounded(BCQ):
 
     def turned(self, table: ReplayTable, extra: Extra, lessons: Sequence[Lesson]) -> tuple[ReplayTable, Extra]:
         """The table with other old tasks, and what they were taught."""
+        lessons = [replace(one, replay=one.replay.read()) for one in lessons]  # from its file once
         *_, table = self.layout.with_features(self.layout.refill(table, lessons), lessons)
         taught = extra.taught
         for place, lesson in enumerate(lessons[1:], start=1):
