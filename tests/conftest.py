@@ -13,9 +13,11 @@ from pathlib import Path
 
 os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + (
-    # Half of the time to compile; an XLA that does not know the flag would end the process.
-    " --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""
+os.environ["XLA_FLAGS"] = " ".join(
+    # Halves the time to compile; an XLA that does not know the flag would end the process.
+    {**dict.fromkeys(os.environ.get("XLA_FLAGS", "").split()), "--xla_cpu_use_fusion_emitters=false": None}
+    if version("jaxlib").startswith("0.10.")
+    else [os.environ.get("XLA_FLAGS", "")]
 )
 
 import jax

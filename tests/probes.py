@@ -162,4 +162,4 @@ def compilations() -> Iterator[list[float]]:
         assert compiled  # the listener hears
         yield compiled
     finally:
-        jax.monitoring.clear_event_listeners()
+        jax.monitoring.unregister_event_duration_listener(listen)

@@ -4,7 +4,6 @@ Whatever JAX makes or slices by itself is a program, compiled for every shape in
 each, of which a life would need a hundred. Putting an array there compiles nothing.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -25,9 +24,3 @@ def floats(values: Any) -> Float[Array, "..."]:
 def zeros(*shape: int, dtype: Any = np.float32) -> Array:
     """Zeros of any type."""
     return jax.device_put(np.zeros(shape, dtype))
-
-
-@jax.jit
-def stacked(trees: Sequence[Any]) -> Any:
-    """Trees of arrays as one, with a first axis for them, by one program."""
-    return jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *trees)

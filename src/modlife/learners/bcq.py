@@ -132,7 +132,7 @@ class BCQ(Consolidator):
     def valued(self, values: Values, table: ReplayTable, task: int, target: Chain) -> Values:
         """The values with those of one task by this target network, and by the bank where no module moves."""
         pattern, number = self.layout.patterns[np.asarray(table.patterns)[task]], np.int32(task)
-        chains = zip(pattern, target, table.bank.pick(tuple(np.asarray(table.structures)[task].tolist())), strict=True)
+        chains = zip(pattern, target, table.bank.pick(np.asarray(table.structures)[task]), strict=True)
         policy = tuple(mine if moves else other for moves, mine, other in chains)
         depth, times = pattern.index(True), self.layout.extent[0]
         return put(values, number, over_rows(self.layout, depth, times, target_values, table, number, policy))

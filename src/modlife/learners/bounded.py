@@ -25,7 +25,6 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Float16, Int, UInt32
 
-from modlife.arrays import zeros
 from modlife.domains.env import PRNGKey
 from modlife.domains.graph import Discrete
 from modlife.errors import InputError
@@ -164,7 +163,6 @@ class Bounded(BCQ):
 
     def turned(self, table: ReplayTable, extra: Extra, lessons: Sequence[Lesson]) -> tuple[ReplayTable, Extra]:
         """The table with other old tasks, and what they were taught."""
-        lessons = [replace(one, replay=one.replay.read()) for one in lessons]  # from its file once
         *_, table = self.layout.with_features(self.layout.refill(table, lessons), lessons)
         taught = extra.taught
         for place, lesson in enumerate(lessons[1:], start=1):
@@ -250,7 +248,7 @@ class Bounded(BCQ):
                 pause()
                 span = np.int32(start), np.int32(min(piece, steps - start))
                 learner = jax.block_until_ready(train(self, learner, table, extra, *span, key=key_part))
-        return replace(state, learner=replace(learner, losses=zeros(*learner.losses.shape)))
+        return replace(state, learner=replace(learner, losses=jnp.zeros_like(learner.losses)))
 
     def load(self, tasks: int) -> float:
         """A bounded number of old tasks takes part in a step, and they are cloned only."""

@@ -104,7 +104,7 @@ class Distiller:
             if first + count < self.epoch_steps:
                 yield number, state, None
             else:
-                names, sums = ("new", "old")[: 1 + bool(old)], np.asarray(state.loss)
+                names, sums = ("new", "old") if old else ("new",), np.asarray(state.loss)
                 means = {name: float(one) / self.epoch_steps for name, one in zip(names, sums, strict=False)}
                 state = replace(state, loss=zeros(2), anchor=state.anchor and state.anchor.over(self.epoch_steps))
                 yield number, state, means

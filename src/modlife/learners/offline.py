@@ -19,7 +19,6 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
-from modlife.arrays import zeros
 from modlife.domains.env import PRNGKey
 from modlife.errors import InputError
 from modlife.learners.losses import shuffle
@@ -223,7 +222,7 @@ def some_steps(
         return number + count, jax.block_until_ready(learner), None
     sums = np.asarray(learner.losses)
     means = {name: float(term) / per_epoch for name, term in zip(consolidator.weights, sums, strict=True)}
-    return number + count, replace(learner, losses=zeros(*learner.losses.shape)), means
+    return number + count, replace(learner, losses=jnp.zeros_like(learner.losses)), means
 
 
 @partial(jax.jit, static_argnums=0)

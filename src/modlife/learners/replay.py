@@ -245,6 +245,12 @@ def from_bytes(x: UInt8[Array, "bytes B"], kept: jax.ShapeDtypeStruct) -> Array:
     return jax.lax.bitcast_convert_type(x.T.reshape(-1, *kept.shape, kept.dtype.itemsize), kept.dtype)
 
 
+@partial(jax.jit, static_argnums=0)
+def cut_off(packing: Packing, rows: UInt32[Array, "T E W"]) -> Bool[Array, "T E"]:
+    """Which transitions a time limit ended."""
+    return packing.unpack(rows.reshape(-1, packing.words)).truncated.reshape(rows.shape[:2])
+
+
 def with_finals(
     rows: UInt32[np.ndarray, "T E W"],
     last: UInt32[np.ndarray, "E W"],

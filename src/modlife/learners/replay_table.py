@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Num, UInt32
 
 from modlife.domains.env import Environment, PRNGKey
-from modlife.learners.replay import AnyReplay, Packing, Transition, following
+from modlife.learners.replay import AnyReplay, Packing, Transition, cut_off, following
 from modlife.learners.sharding import ALL, SECOND, THIRD, Devices, specs_of
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import AnyOutput, Described, Modular, Pattern
@@ -201,8 +201,7 @@ class Layout:
         """Where the observation after each transition stands; empty where that is the next row anyway."""
         table = np.zeros((self.room, self.times if self.finals else 0, self.envs), np.int32)
         for task, replay in enumerate(replays if self.finals else ()):
-            rows = replay.rows[: replay.times].reshape(-1, self.packing.words)
-            truncated = np.asarray(unpacked(self.packing, rows).truncated).reshape(-1, self.envs)
+            truncated = np.asarray(cut_off(self.packing, replay.rows[: replay.times]))
             table[task, : replay.times] = following(truncated, shares=self.devices.count)
         return table
 
@@ -295,12 +294,6 @@ def put(table: Num[Array, "n time E w"], number: Array, rows: Num[Array, "some E
     """The table with the rows of one task, or slot, replaced, from the first time step on; in place."""
     none = jnp.int32(0)
     return jax.lax.dynamic_update_slice(table, rows[None].astype(table.dtype), (number, none, none, none))
-
-
-@partial(jax.jit, static_argnums=0)
-def unpacked(packing: Packing, rows: UInt32[Array, "B W"]) -> Transition:
-    """Rows as transitions, by one program."""
-    return packing.unpack(rows)
 
 
 def gather(table: Num[Array, "n time E w"], task: Array, index: Int[Array, " B"]) -> Num[Array, "B w"]:

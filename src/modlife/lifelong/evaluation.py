@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from modlife.arrays import ints, stacked
+from modlife.arrays import ints
 from modlife.domains.env import Environment, PRNGKey, at_once, is_slow
 from modlife.learners.rollout import Episodes, Playing, begin_episodes, play
 from modlife.pauses import pause
@@ -89,6 +89,12 @@ def evaluate_chunk(judge: Judge, policies: Pytree, tasks: Int[Array, "N F"], key
     calls = -(-judge.env.horizon * judge.episodes * len(tasks) // at_once(judge.env))
     length = -(-judge.env.horizon // min(calls, judge.env.horizon))
     return in_pieces(judge, policies, tasks, keys, length=length, pieces=-(-judge.env.horizon // length))
+
+
+@jax.jit
+def stacked(trees: Sequence[Pytree]) -> Pytree:
+    """Trees of arrays as one, with a first axis for them."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 def in_pieces(

@@ -79,7 +79,7 @@ class EWC(OneNetwork):
 
 def elastic(fresh: Chain) -> Elastic:
     """A fresh network that nothing holds back."""
-    return Elastic(fresh, fresh, jax.tree.map(lambda leaf: zeros(*leaf.shape), fresh))
+    return Elastic(fresh, fresh, jax.tree.map(lambda leaf: zeros(*leaf.shape, dtype=leaf.dtype), fresh))
 
 
 def build(plan: Plan) -> EWC:

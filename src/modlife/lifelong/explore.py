@@ -13,8 +13,7 @@ from jaxtyping import Array, Float16, Int, UInt32
 from modlife.arrays import ints, zeros
 from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.ppo import PPO, LearnerState, Rehearsal
-from modlife.learners.replay import AnyReplay, Experience, Packing, Replay, with_finals
-from modlife.learners.replay_table import unpacked
+from modlife.learners.replay import AnyReplay, Experience, Packing, Replay, cut_off, with_finals
 from modlife.lifelong.agent import AgentState, Reports
 from modlife.lifelong.reports import Curve
 from modlife.policies.bank import Chain
@@ -111,16 +110,14 @@ class Explore:
 
     def replay(self, work: Exploring, updates: int) -> Replay:
         """The time steps that were kept in a phase of so many updates, and what was seen at its end."""
-        env, packing = self.ppo.env, Packing.of(self.ppo.env)
+        env = self.ppo.env
         first = 0 if self.piece else max(0, self.room[0] - updates)  # a short phase does not fill all of the room
         last = np.asarray(seen_last(env, work.learner.actors.states))
-        pieces = [np.asarray(one[first:]) for one in jax.tree.leaves(work.kept)]
+        pieces = [np.asarray(one)[first:] for one in jax.tree.leaves(work.kept)]
         rows, reached, *said = (one.reshape(-1, *one.shape[2:])[-self.times :] for one in pieces)
         if not self.ppo.keeps_reached:
             return Replay(np.concatenate([rows, last[None]]), len(rows), *said)
-        flat = rows.reshape(-1, packing.words)
-        truncated = np.asarray(unpacked(packing, flat).truncated).reshape(rows.shape[:2])
-        return with_finals(rows, last, reached, truncated)
+        return with_finals(rows, last, reached, np.asarray(cut_off(Packing.of(env), rows)))
 
 
 @partial(jax.jit, static_argnums=(0, 1))

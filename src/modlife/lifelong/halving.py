@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int
 from modlife.arrays import floats, ints, zeros
 from modlife.domains.env import PRNGKey
 from modlife.lifelong.reports import Chosen
-from modlife.lifelong.search import Trial, all_structures, put
+from modlife.lifelong.search import Trial, all_structures, with_values
 from modlife.lifelong.settings import HalvingConfig, Round
 
 AT_ONCE = 16
@@ -94,7 +94,7 @@ class Halving:
                     continue
                 if call == 0:
                     members = self.members(one, trial, found, key=jax.random.fold_in(key_draw, place))
-                    found = replace(found, members=ints(put(found.members, slice(len(members)), members)))
+                    found = replace(found, members=ints(with_values(found.members, slice(len(members)), members)))
                     found = found.afresh() if one.afresh else found
                 found = tried(trial, found, one, call, first=group, key=key_try)
                 yield number, found
@@ -117,7 +117,7 @@ class Halving:
         means = trial.worth(found.means, margin=self.config.margin)
         last = np.asarray(found.members)[: self.rounds(trial.sizes)[-1].structures]
         best = int(last[means[last].argmax()])
-        near = means[best] - TIE * np.sqrt(found.variance / int(found.episodes[best]))
+        near = means[best] - TIE * np.sqrt(found.variance / int(np.asarray(found.episodes)[best]))
         tied = tuple(structures[n] for n in last if n != best and means[n] >= near)
         returns, mean = tuple(map(float, found.means[was_tried])), float(found.total) / int(found.played)
         return Chosen(structures[best], "searched", int(found.steps), returns, tied, mean)

@@ -138,7 +138,9 @@ class Exhaustive:
             here = slice(start, start + AT_ONCE)
             result = trial.episodes(structures[here], key=key)
             returns, steps = np.asarray(result.returns).mean(axis=1), np.asarray(result.length).sum(axis=1)
-            found = Scores(floats(put(found.returns, here, returns)), ints(put(found.steps, here, steps)))
+            found = Scores(
+                floats(with_values(found.returns, here, returns)), ints(with_values(found.steps, here, steps))
+            )
             yield number + 1, found
 
     def choice(self, trial: Trial, found: Scores) -> Chosen:
@@ -154,7 +156,7 @@ def repeated(key: PRNGKey, count: int) -> Array:
     return jnp.repeat(key[None], count)
 
 
-def put(array: Array, here: slice, values: np.ndarray) -> np.ndarray:
+def with_values(array: Array, here: slice, values: np.ndarray) -> np.ndarray:
     """A copy with other values in some places."""
     copy = np.array(array)
     copy[here] = values

@@ -19,6 +19,7 @@ from modlife.types import Structure
 
 Chain = tuple
 """One module per factor: a policy of a modular network."""
+AnyStructure = Structure | Int[Array, " F"] | Int[np.ndarray, " F"]
 
 
 class Bank(eqx.Module):
@@ -38,11 +39,11 @@ class Bank(eqx.Module):
         """Modules per factor."""
         return tuple(jax.tree.leaves(factor)[0].shape[0] for factor in self.factors)
 
-    def pick(self, structure: Structure | Int[Array, " F"]) -> Chain:
+    def pick(self, structure: AnyStructure) -> Chain:
         """The chain that a structure stands for."""
         return _pick(self.factors, as_array(structure))
 
-    def place(self, structure: Structure | Int[Array, " F"], modules: Chain) -> "Bank":
+    def place(self, structure: AnyStructure, modules: Chain) -> "Bank":
         """The bank with these modules put where the structure points."""
         return Bank(_place(self.factors, as_array(structure), modules))
 
@@ -64,7 +65,7 @@ def _place(factors: tuple, structure: Int[Array, " F"], modules: Chain) -> tuple
     )
 
 
-def as_array(structure: Structure | Int[Array, " F"]) -> Int[Array, " F"]:
+def as_array(structure: AnyStructure) -> Int[Array, " F"]:
     """The indices of a structure, wherever they come from."""
     return structure if isinstance(structure, jax.Array) else ints(structure)
 

@@ -70,7 +70,7 @@ class GaussianOutput(eqx.Module):
     value: Float[Array, " B"] | None
     """V; None where critics take an action."""
     critics: tuple[Any, ...] = ()
-    """Each a function of actions, one for each sample or several: Q, whatever depends on the observation computed."""
+    """Each an `eqx.Module`, called with actions, one for each sample or several: Q, all else computed."""
 
     @property
     def distribution(self) -> Gaussian:
@@ -142,9 +142,9 @@ class Modules(Protocol):
     def module(self, graph: ProblemGraph, depth: int, *, critic: int, rng: np.random.Generator) -> eqx.Module:
         """A fresh module of the factor at this depth, called with its view and the output before it (None at first).
 
-        The last one gives an `Output` or `GaussianOutput`; it may be given a task's descriptor as third argument.
-        `critic` is the number of its values: one per action for Q, 1 for V. Where actions are real numbers, 1 is V and
-        2 are two critics that take the action.
+        What it gives is a pytree, since calls are compiled. The last one gives an `Output` or `GaussianOutput`, and may
+        be given a task's descriptor as third argument. `critic` is the number of its values: one per action for Q, 1
+        for V. Where actions are real numbers, 1 is V and 2 are two critics that take the action.
         """
         ...
 
@@ -170,9 +170,9 @@ class Modules(Protocol):
 
 
 @jax.jit
-def applied(module: Any, view: Part | None, before: Float[Array, "..."] | None) -> Any:
-    """What a module makes of its view and the output before it; traced once for each shape, however often used."""
-    return module(view, before)
+def applied(module: Any, *given: Any) -> Any:
+    """What a module makes of its view, the output before it, and what else it is told; traced once for each shape."""
+    return module(*given)
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ class Monolithic:
         if self.modules.tells_each:
             return self.chain((*early, last), {**parts, **self.each(descriptor)})
         view = self.chain.view(len(early), parts)
-        return last(view, self.chain.chain(early, parts, None, depth=0), descriptor)
+        return applied(last, view, self.chain.chain(early, parts, None, depth=0), descriptor)
 
     def each(self, descriptor: Float[Array, "D B"]) -> dict[str, Part]:
         """What each factor's module is told, of a descriptor of all."""
