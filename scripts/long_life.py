@@ -3,7 +3,8 @@
     python scripts/long_life.py runs/world-768-0 --into docs/long-life.json
 
 Checkpoints at the ends of stages tell processor time by phase and the most memory so far; a table says what stages took
-between two of them, about every hundred tasks.
+between two of them, about every hundred tasks; a second one by how much a straight line through the last 500 rises over
+them, as a share of the mean.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from modlife.runs.store import RunDirectory
 PHASES = ("structure", "online", "offline", "evaluation")
 APART = 96
 """Tasks between two lines of the table, about."""
+LATE = 500
+"""Tasks at the end of a life, in which nothing should grow any more."""
 
 
 def costs(run: RunDirectory) -> list[dict[str, Any]]:
@@ -53,6 +56,17 @@ def table(rows: list[dict[str, Any]], records: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def growth(rows: list[dict[str, Any]]) -> str:
+    """By how much a fitted line rises over the last tasks, as a share of the mean: times, memory, checkpoints."""
+    late = [row for row in rows if row["stage"] >= rows[-1]["stage"] - LATE]
+    stages = np.array([row["stage"] for row in late])
+    took = {name: np.diff([row[name] for row in late]) / np.diff(stages) for name in PHASES}
+    found = {**took, "stage": np.sum(list(took.values()), axis=0)}
+    found |= {name: np.array([row[name] for row in late])[1:] for name in ("megabytes", "bytes")}
+    rises = {name: np.polyfit(stages[1:], values, 1)[0] * LATE / values.mean() for name, values in found.items()}
+    return "\n".join(f"| {name} | {100 * rise:+.1f} % |" for name, rise in rises.items())
+
+
 def main() -> None:
     """Reads, writes, prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -62,7 +76,7 @@ def main() -> None:
     run = RunDirectory.open(options.run)
     rows = costs(run)
     options.into.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
-    print(table(rows, list(run.metrics())))
+    print(table(rows, list(run.metrics())), growth(rows), sep="\n\n")
 
 
 if __name__ == "__main__":
