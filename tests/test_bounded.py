@@ -24,7 +24,7 @@ from modlife.learners.replay_table import Layout, Lesson, Rows
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.consolidate import Consolidate, is_replay
 from modlife.lifelong.evaluation import Judge
-from modlife.lifelong.retention import GLANCE, LEAST, Mark, Retained, Retention, Suspect, glance, harm_of
+from modlife.lifelong.retention import GLANCE, LEAST, SUSPECTS, Mark, Retained, Retention, Suspect, glance, harm_of
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import Output
@@ -286,6 +286,16 @@ def test_a_glance_finds_the_same_harm(bank: Bank, lessons: list[Lesson], monkeyp
     few, worst = watch.excess(moved, before), np.argsort(-whole)[:2]
     assert np.array_equal(few[worst], whole[worst]) and not np.array_equal(few, whole)
     assert np.delete(few, worst).max() <= few[worst].min()  # nobody is suspected by few rows alone
+
+
+def test_what_moved_little_is_evaluated_too_where_episodes_are_cheap(monkeypatch: pytest.MonkeyPatch):
+    """A policy may lose much by moving little; those that came closer to their teachers are left alone."""
+    watch, limit = Retention(judge(), SHARED), SHARED.limits.drift
+    excess = np.array([0.01 * limit, -0.2, 0.6 * limit, 0.0, 2.0 * limit])
+    assert watch.suspects(excess) == [4, 2, 0]
+    assert watch.suspects(np.full(100, limit)) == list(range(SUSPECTS))
+    monkeypatch.setattr(type(HALL), "at_once", 1000, raising=False)  # as with robots
+    assert watch.suspects(excess) == [4, 2]
 
 
 def test_a_lower_return_is_harm_too():

@@ -3,7 +3,8 @@
 Only tasks that share a module with the new one can be harmed. Each is asked in some of its stored rows how far its
 policy is from its teacher, and compared with how far it was when it had just been folded in itself: no environment
 steps. The more tasks there are, the fewer rows of each; those that seem to have moved most are asked again in all.
-Those that did, a bounded number, are then evaluated. So as many rows are asked in all, up to 2,048 tasks.
+Those that did, a bounded number, are then evaluated: a policy may lose much by moving little, in the few states that
+count. So as many rows are asked and episodes played in all, up to 2,048 tasks.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from modlife.domains.env import PRNGKey
+from modlife.domains.env import PRNGKey, is_slow
 from modlife.learners.offline import PROBE, Consolidator, Limits
 from modlife.learners.replay import AnyReplay
 from modlife.learners.replay_table import Lesson
@@ -23,11 +24,11 @@ from modlife.types import Task
 
 NUMBERS = 3
 """Numbers of a mark."""
-SUSPECTS = 8
-"""Tasks, at most, that are evaluated at a time."""
+SUSPECTS = 16
+"""Tasks, at most, that are evaluated at a time: as many as a call has room for."""
 GLANCE, LEAST = 64 * PROBE, 8
 """Rows of all tasks together in a first look, about; and rows of one, at the least."""
-AGAIN = 2 * SUSPECTS
+AGAIN = SUSPECTS
 """Tasks that are asked again in all rows, where the first look was at some."""
 
 
@@ -122,9 +123,8 @@ class Retention:
         old = list(lessons[:-1])
         if not old:
             return Retained(number, ())
-        limits, excess = self.learner.limits, self.excess(bank, lessons)
-        first = [int(n) for n in np.argsort(-excess, kind="stable")[:SUSPECTS] if excess[n] > limits.drift / 2]
-        harmed = []
+        excess = self.excess(bank, lessons)
+        first, harmed = self.suspects(excess), []
         if first:
             policies = [bank.pick(old[n].structure) for n in first]
             evaluation = self.judge.evaluate([tasks[n] for n in first], policies, key=key)
@@ -132,8 +132,13 @@ class Retention:
                 then = Mark.of(old[n].replay)
                 now = Mark.measured(then.drift + float(excess[n]), evaluation, place)
                 harmed.append(Suspect(tasks[n], n, then, now))
-            harmed = [one for one in harmed if one.is_harmed(limits)]
+            harmed = [one for one in harmed if one.is_harmed(self.learner.limits)]
         return Retained(number, tuple(excess.tolist()), tuple(harmed))
+
+    def suspects(self, excess: Float[np.ndarray, " n"]) -> list[int]:
+        """Those that moved away most, which are evaluated; where steps are slow, only if they moved far."""
+        least = self.learner.limits.drift / 2 if is_slow(self.judge.env) else 0.0
+        return [int(n) for n in np.argsort(-excess, kind="stable")[:SUSPECTS] if excess[n] > least]
 
     def excess(self, bank: Bank, lessons: Sequence[Lesson]) -> Float[np.ndarray, " n"]:
         """How much further from its teacher each task but the last is than at its own time."""
