@@ -51,7 +51,7 @@ def digest(path: Path) -> dict[str, Any]:
 
 
 def sample_passes(life: FinishedLife) -> int:
-    """Samples that went through the network and back offline: each epoch has all rows of the tasks in its steps."""
+    """Samples that went through the network and back offline: each epoch has all rows of its tasks. Without repair."""
     offline = life.config.settings.offline
     at_once = getattr(offline, "tasks", None) or math.inf
     rows = min(life.config.settings.replay_size, life.config.steps)

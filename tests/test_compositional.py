@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lives import NARROW
+from lives import NARROW, small
 from probes import compilations, evaluate
 
 from modlife.domains.grid2d.world import World
@@ -18,6 +18,7 @@ from modlife.lifelong.agent import AgentState, Step, learn
 from modlife.lifelong.compositional import Compositional
 from modlife.lifelong.evaluation import Judge
 from modlife.lifelong.reports import Chosen, Consolidated, Curve, Evaluated
+from modlife.lifelong.retention import Retained
 from modlife.lifelong.search import ChooseStructure, Exhaustive, Scores, Trial, all_structures
 from modlife.lifelong.settings import ExhaustiveConfig
 from modlife.metrics.records import first_components
@@ -128,18 +129,31 @@ def test_the_online_phase_leaves_the_bank_alone_but_for_fresh_modules(lived: Tol
         before = steps[-1].state
 
 
+def moved(start: AgentState, end: AgentState) -> list[set[int]]:
+    """For each factor, the modules that are not the same to the bit."""
+    return [
+        {
+            module
+            for module in range(2)
+            for new, old in zip(*map(jax.tree.leaves, (factor, before)), strict=True)
+            if not np.array_equal(new[module], old[module])
+        }
+        for factor, before in zip(end.params.factors, start.params.factors, strict=True)
+    ]
+
+
 def test_the_offline_phase_moves_this_tasks_modules_and_no_others(lived: Told):
     for steps in lived[1]:
-        start, end = first_in(steps, "offline"), steps[-1].state
-        structure = end.structures[-1]
-        for depth, factor in enumerate(end.params.factors):
-            moved = {
-                module
-                for module in range(2)
-                for new, old in zip(*map(jax.tree.leaves, (factor, start.params.factors[depth])), strict=True)
-                if not np.array_equal(new[module], old[module])
-            }
-            assert moved == {structure[depth]}
+        end = steps[-1].state
+        assert moved(first_in(steps, "offline"), end) == [{module} for module in end.structures[-1]]
+
+
+def test_bounded_rehearsal_and_repair_move_no_others_either():
+    _, stages = life(small("bounded"))
+    assert any(isinstance(report, Retained) and report.round == 0 for steps in stages for report in reports_of(steps))
+    for steps in stages:
+        end = steps[-1].state
+        assert moved(first_in(steps, "offline"), end) == [{module} for module in end.structures[-1]]
 
 
 def test_structures_of_old_tasks_never_change_and_fresh_modules_come_first(lived: Told):

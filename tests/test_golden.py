@@ -1,9 +1,9 @@
 """Nothing that was right changed: small lives give the metrics that commit 186938a gave.
 
 The files of `data/golden` were written by that commit (`modlife train --size 5 --horizon 16` and the other settings of
-`lives.small`), compiled as the tests are (`conftest.py`), and their hashes recorded, on the processor and with versions
-named below. There, every byte must be the same. Elsewhere compiled arithmetic rounds differently in the last bits:
-records must then be the same but for numbers, and those nearly.
+`lives.small`), compiled as the tests are (`conftest.py`, XLA's flags included), and their hashes recorded, on the
+processor and with versions named below. There, every byte must be the same. Elsewhere compiled arithmetic rounds
+differently in the last bits: records must then be the same but for numbers, and those nearly.
 """
 
 import hashlib
