@@ -17,7 +17,7 @@ from typing import Any
 import jax
 
 from modlife.metrics import summarise
-from modlife.runs.checkpoints import INDEX, STATE, Index, Saved
+from modlife.runs.checkpoints import FORMAT, INDEX, STATE, Index, Saved
 from modlife.runs.clock import rounded
 from modlife.runs.codec import to_json
 from modlife.runs.config import LifeConfig, life_json
@@ -98,7 +98,7 @@ def ship(run: RunDirectory, out: Path, *, tasks: int) -> None:
     metrics = b"".join(map(as_bytes, records))
     history = (run.path / HISTORY).read_bytes()[: facts.history.bytes]
     known = replace(facts, planned=tasks, metrics=File.of(metrics), history=File.of(history))
-    index = Index(saved.index.format, known, saved.index.state, ())
+    index = Index(FORMAT, known, saved.index.state, ())
     cut = replace(saved, index=index)
     summary = summary_of(config, cut, records)
     files = {"metrics": to_json(known.metrics), "history": to_json(known.history)}

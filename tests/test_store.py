@@ -324,7 +324,7 @@ def test_the_layout_of_a_checkpoint_is_that_of_its_format(run: RunDirectory):
     assert list(outer) == ["format", "description", "state", "replay", "sha256"]
     file, seconds = {"bytes": "int", "sha256": "str"}, dict.fromkeys(("structure", "online", "offline", "evaluation"))
     assert (FORMAT, shape(outer)) == (
-        3,
+        4,
         {
             "format": "int",
             "description": {
@@ -332,7 +332,7 @@ def test_the_layout_of_a_checkpoint_is_that_of_its_format(run: RunDirectory):
                 "ended": "bool",
                 "planned": "int",
                 "facts": {
-                    "met": [{"components": ["str"]}],
+                    "met": ["str"],
                     "structures": [["int"]],
                     "spent": "int",
                     "phase": "str",
@@ -345,7 +345,7 @@ def test_the_layout_of_a_checkpoint_is_that_of_its_format(run: RunDirectory):
                 "peak_megabytes": "float",
             },
             "state": file,
-            "replay": [file],
+            "replay": ["str"],
             "sha256": "str",
         },
     )
@@ -353,7 +353,7 @@ def test_the_layout_of_a_checkpoint_is_that_of_its_format(run: RunDirectory):
 
 
 def test_the_bytes_of_a_checkpoint_are_those_of_its_format(tmp_path: Path):
-    """A checkpoint as format 3 writes it, to the last byte."""
+    """A checkpoint as format 4 writes it, to the last byte."""
     tree, rows = {"params": np.arange(3, dtype=np.float32), "work": None}, np.arange(24, dtype=np.uint32)
     checkpoints = Checkpoints(tmp_path, Disk())
     folder = checkpoints.path(checkpoints.save(tree, (replay_of(rows.reshape(2, 3, 4)),), plain(0, ended=True)))
@@ -361,14 +361,30 @@ def test_the_bytes_of_a_checkpoint_are_those_of_its_format(tmp_path: Path):
     header = b'{"[\'params\']":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}'
     assert state == len(header).to_bytes(8, "little") + header + np.arange(3, dtype="<f4").tobytes()
     assert [(file.bytes, file.sha256[:12]) for file in index.replay] == [(232, "50fb3ef660c9")]
-    assert sha256((folder / INDEX).read_bytes())[:12] == "0332be443ec8"
+    assert sha256((folder / INDEX).read_bytes())[:12] == "e85c7b2bafeb"
+
+
+def test_checkpoints_of_the_format_before_are_read(run: RunDirectory, searched: Lived):
+    """Tasks and replay were tables of fields, and JSON was indented."""
+    now = found_in(run, searched.config)
+    for number in run.checkpoints.numbers():
+        path = run.checkpoints.path(number) / INDEX
+        body = unsealed(path)
+        facts, replay = body["description"]["facts"], [one.split(":") for one in body["replay"]]
+        facts["met"] = [{"components": name.split("/")} for name in facts["met"]]
+        body["replay"] = [{"bytes": int(size), "sha256": checksum} for size, checksum in replay]
+        path.write_bytes(sealed({**body, "format": 3}))
+    again = found_in(run, searched.config)
+    assert again.description == now.description and again.moment.state.facts.met
+    for one, two in zip(again.moment.state.memory, now.moment.state.memory, strict=True):
+        assert np.array_equal(one.rows, two.rows)
 
 
 def test_checkpoints_of_the_old_format_are_refused_with_a_way_out(run: RunDirectory, searched: Lived):
     for number in run.checkpoints.numbers():
         path = run.checkpoints.path(number) / INDEX
         path.write_bytes(sealed({**unsealed(path), "format": 1}))
-    with pytest.raises(InputError, match=r"has format 1; this version reads 3\. .* use the version that its manifest"):
+    with pytest.raises(InputError, match=r"has format 1; this version reads 3 and 4\. .* use the version that its"):
         found_in(run, searched.config)
 
 

@@ -22,6 +22,11 @@ class Task:
     def __str__(self) -> str:
         return "/".join(self.components)
 
+    @classmethod
+    def from_text(cls, text: str) -> "Task":
+        """The task of this name."""
+        return cls(tuple(text.split("/")))
+
 
 @dataclass(frozen=True)
 class Curriculum:

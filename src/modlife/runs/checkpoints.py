@@ -22,14 +22,14 @@ import numpy as np
 from modlife.errors import InputError, ReadError
 from modlife.runs.codec import from_json, to_json
 from modlife.runs.durable import ASIDE, Disk, clear, read_regular, reading, replace_file, saving, sha256, unsaved
-from modlife.runs.sealed import File, sealed, unsealed
+from modlife.runs.sealed import File, Named, sealed_densely, unsealed
 from modlife.types import Facts
 
 if TYPE_CHECKING:  # whoever only reads what a life tells need not wait for JAX
     from modlife.learners.replay import AnyReplay, Replay, Shelved
 
-FORMAT = 3
-"""Version of a checkpoint's layout. Formats 1 and 2 were never released."""
+FORMAT, BEFORE = 4, 3
+"""Versions of a checkpoint's layout: the one that is written, and one that is read too, with fields for texts."""
 KEEP = 2
 """The newest checkpoints that are kept, besides those at the end of stages."""
 STAGES = 128
@@ -74,7 +74,7 @@ class Index:
     format: int
     description: Description
     state: File
-    replay: tuple[File, ...]
+    replay: tuple[Named, ...]
 
 
 class Checkpoints:
@@ -82,7 +82,7 @@ class Checkpoints:
 
     def __init__(self, run: Path, disk: Disk):
         self.folder, self.replay, self.disk = run / "checkpoints", run / "replay", disk
-        self.known: dict[tuple[int, ...], tuple[AnyReplay, File]] = {}
+        self.known: dict[tuple[int, ...], tuple[AnyReplay, Named]] = {}
         """Replay that stands in a file, by the identity of its arrays."""
         self.replay_of = lru_cache(maxsize=AT_HAND)(self.read_replay)
         self.looked: dict[int, Look] = {}
@@ -117,13 +117,14 @@ class Checkpoints:
         try:
             self.disk.make(aside)
             self.disk.write(aside / STATE, state)
-            self.disk.write(aside / INDEX, sealed(to_json(index)))
+            self.disk.write(aside / INDEX, sealed_densely(to_json(index)))
             self.disk.sync(aside)
-            self.verify(aside)
+            written, _ = self.verify(aside)
             self.disk.rename(aside, self.path(number))
         except OSError as error:
             clear(self.disk, aside)
             raise unsaved(aside, error) from error
+        self.looked[number] = Look.of(written)
         self.prune(number)
         return number
 
@@ -134,7 +135,7 @@ class Checkpoints:
                 if not folder.exists():
                     self.disk.make(folder)
 
-    def keep(self, replay: "AnyReplay") -> File:
+    def keep(self, replay: "AnyReplay") -> Named:
         """Writes the replay of a task, unless it is there."""
         from safetensors.numpy import save
 
@@ -145,7 +146,7 @@ class Checkpoints:
         assert isinstance(replay, Replay)
         more = {name: part for name in MORE if (part := getattr(replay, name)).size}
         data = save({"rows": replay.rows, "times": np.array([replay.times]), **more})
-        file = File.of(data)
+        file = Named.of(data)
         path = self.replay_path(file)
         if not intact(path, file):
             replace_file(self.disk, path, data)
@@ -242,10 +243,10 @@ class Checkpoints:
         with reading(folder):
             no_link(folder)
         body = unsealed(folder / INDEX)
-        if body.get("format") != FORMAT:
+        if body.get("format") not in (FORMAT, BEFORE):
             raise InputError(
-                f"'{folder / INDEX}' has format {body.get('format')!r}; this version reads {FORMAT}. Its metrics and "
-                "summary can be read; to go on with it, use the version that its manifest names."
+                f"'{folder / INDEX}' has format {body.get('format')!r}; this version reads {BEFORE} and {FORMAT}. "
+                "Its metrics and summary can be read; to go on with it, use the version that its manifest names."
             )
         index = from_json(Index, body, where=str(folder / INDEX))
         return index, checked_bytes(folder / STATE, index.state)
@@ -259,7 +260,7 @@ class Checkpoints:
         """The replay of each task, every byte checked; what is too much for memory stays in its file."""
         return self.within_memory(self.reread(file) for file in reversed(index.replay))
 
-    def reread(self, file: File) -> "Replay":
+    def reread(self, file: Named) -> "Replay":
         """The replay of a task, known to stand in its file."""
         replay = self.read_replay(file)
         self.known[arrays_of(replay)] = (replay, file)
@@ -295,6 +296,13 @@ class Look:
     wall_seconds: tuple[tuple[str, float], ...] = ()
     """Spent on each phase until then."""
 
+    @staticmethod
+    def of(index: Index) -> "Look":
+        """At a checkpoint that says this."""
+        about, names = index.description, [one.sha256 for one in index.replay if CHECKSUM.fullmatch(one.sha256)]
+        seconds = tuple(about.wall_seconds.items())
+        return Look(about.ended, about.stage, tuple(map(sys.intern, names)), wall_seconds=seconds)
+
 
 @dataclass(frozen=True)
 class Saved:
@@ -317,15 +325,11 @@ def arrays_of(replay: "AnyReplay") -> tuple[int, ...]:
 def look_at(folder: Path) -> Look:
     """What matters for keeping a checkpoint; if it cannot be read now, it may be another time."""
     try:
-        body = unsealed(folder / INDEX)
-        index = from_json(Index, body, where=str(folder / INDEX))
+        return Look.of(from_json(Index, unsealed(folder / INDEX), where=str(folder / INDEX)))
     except ReadError:
         return Look(ended=True, is_known=False)
     except InputError:
         return Look(ended=False, is_known=False)
-    names = [one.sha256 for one in index.replay if CHECKSUM.fullmatch(one.sha256)]
-    about = index.description
-    return Look(about.ended, about.stage, tuple(map(sys.intern, names)), wall_seconds=tuple(about.wall_seconds.items()))
 
 
 def no_link(folder: Path) -> None:

@@ -1,7 +1,8 @@
 """Configs and descriptions as JSON, and back: every name and type is checked, nothing is run.
 
 A field that may hold one of several configs names, in its metadata, the table that they stand in; its JSON then says
-which one it is, as `{"domain": "grid2d", "size": 8, ...}`.
+which one it is, as `{"domain": "grid2d", "size": 8, ...}`. What has a `from_text` is written as its text, and read from
+that or from its fields.
 """
 
 import dataclasses
@@ -22,6 +23,8 @@ NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
 def to_json(value: Any) -> Any:
     """A dataclass as plain JSON values."""
+    if hasattr(value, "from_text"):
+        return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {one.name: tagged(one, getattr(value, one.name)) for one in dataclasses.fields(value)}
     if isinstance(value, tuple | list):
@@ -79,6 +82,10 @@ def checked(hint: Any, value: Any, *, where: str) -> Any:
     options, origin = typing.get_args(hint), typing.get_origin(hint)
     if origin is typing.Annotated:
         return checked(options[0], value, where=where)
+    if isinstance(value, str) and hasattr(hint, "from_text"):
+        if (found := hint.from_text(value)) is None:
+            raise InputError(f"{where} is {shown(value)}, which cannot be.")
+        return found
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return from_json(hint, value, where=where)
     if origin in (tuple, list) and isinstance(value, list):

@@ -4,16 +4,18 @@ Plain JSON of older versions has none. Numbers must be such: neither NaN nor inf
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from modlife.errors import Diverged, InputError
 from modlife.runs.durable import read_regular, sha256
 
 SEAL = "sha256"
 MEGABYTE = 2**20
+NAMED = re.compile("([0-9]{1,18}):([0-9a-f]{64})")
 
 
 Data = bytes
@@ -27,19 +29,37 @@ class File:
     bytes: int
     sha256: str
 
-    @staticmethod
-    def of(data: Data) -> "File":
+    @classmethod
+    def of(cls, data: Data) -> Self:
         """What some bytes are known by."""
-        return File(len(data), sha256(data))
+        return cls(len(data), sha256(data))
 
     def begins(self, data: Data) -> bool:
         """Whether data begins with these bytes."""
         return len(data) >= self.bytes and sha256(data[: self.bytes]) == self.sha256
 
 
+class Named(File):
+    """A file that has its checksum for a name; in JSON a text, since there may be a thousand of them in a list."""
+
+    def __str__(self) -> str:
+        return f"{self.bytes}:{self.sha256}"
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        """The file that was written so, if one was."""
+        found = NAMED.fullmatch(text)
+        return cls(int(found[1]), found[2]) if found else None
+
+
 def sealed(body: dict[str, Any]) -> bytes:
     """JSON with its checksum, as people may read it."""
     return as_bytes({**body, SEAL: sha256(canonical(body))}, indent=1)
+
+
+def sealed_densely(body: dict[str, Any]) -> bytes:
+    """JSON with its checksum, in as few bytes as it takes."""
+    return as_bytes({**body, SEAL: sha256(canonical(body))}, separators=(",", ":"))
 
 
 def canonical(body: dict[str, Any]) -> bytes:
@@ -52,16 +72,16 @@ def sealed_line(body: dict[str, Any]) -> bytes:
     return as_bytes({**body, SEAL: sha256(canonical(body))})
 
 
-def as_bytes(body: dict[str, Any], indent: int | None = None) -> bytes:
+def as_bytes(body: dict[str, Any], **layout: Any) -> bytes:
     """JSON, of numbers that are such; a line, unless it is indented."""
     try:
-        return json.dumps(body, indent=indent, allow_nan=False).encode() + b"\n"
+        return json.dumps(body, **layout, allow_nan=False).encode() + b"\n"
     except ValueError as error:
         raise Diverged(f"A number is not finite, and cannot be written: {body!r}.") from error
 
 
 def unsealed(path: Path, *, most: int = 16 * MEGABYTE) -> dict[str, Any]:
-    """The body of sealed JSON, if its checksum is right, and every byte as `sealed` writes it."""
+    """The body of sealed JSON, if its checksum is right, and every byte as it is written."""
     body, has_seal = read_body(path, most=most)
     if not has_seal:
         raise damaged(path, "it has no checksum")
@@ -77,7 +97,7 @@ def read_body(path: Path, *, most: int) -> tuple[dict[str, Any], bool]:
     if SEAL not in body:
         return body, False
     inside = {name: value for name, value in body.items() if name != SEAL}
-    if not is_written_as(data, sealed, inside):
+    if not any(is_written_as(data, write, inside) for write in (sealed, sealed_densely)):
         raise damaged(path, "its checksum is wrong")
     return inside, True
 
