@@ -355,6 +355,28 @@ def test_a_way_that_is_chosen_by_name_stands_for_its_options(tmp_path: Path):
     ]
 
 
+def test_intervals_are_students_and_set_no_range(tmp_path: Path, drawn: Callable[..., Any]):
+    """Three lives, 0.2 0.4 0.9: 0.5 +- 0.8957 at the end of the curve; two have bars, but no band."""
+    values = (0.2, 0.4, 0.9)
+    three = [
+        made_up(tmp_path / f"{seed}", "comp-struct", seed=seed, value=lambda *_, v=value: v)
+        for seed, value in enumerate(values)
+    ]
+    figure, _ = drawn(figure_3, *three)
+    curves, zero_shot, bars = figure.axes
+    (band,), (before,) = curves.collections, zero_shot.collections
+    ends = band.get_paths()[0].vertices
+    assert (ends[:, 1].min(), ends[:, 1].max()) == pytest.approx((0.5 - 0.8957, 0.5 + 0.8957), abs=1e-3)
+    assert before.get_paths()[0].vertices[:, 1].max() == pytest.approx(0.05 + 0.08957, abs=1e-3)
+    reached = [one.get_segments()[0][:, 1] for one in bars.collections]
+    assert max(one[1] for one in reached) == pytest.approx(0.5 + 0.8957, abs=1e-3)
+    assert all(axes.get_ylim() == (0, 1) for axes in figure.axes)
+    assert "(band: 95 % interval, from 3 seeds on)" in curves.get_title()
+    curves, zero_shot, bars = drawn(figure_3, *three[:2])[0].axes
+    assert not curves.collections and not zero_shot.collections and "interval" not in curves.get_title()
+    assert bars.collections[-1].get_segments()[0][1, 1] == pytest.approx(0.3 + 12.706 * 0.1, abs=1e-3)
+
+
 def test_zero_shot_lines_join_lives_that_differ_in_tasks_alone(tmp_path: Path, drawn: Callable[..., Any]):
     value: Value = lambda number, task: 0.8  # noqa: E731
     runs = [made_up(tmp_path / f"{tasks}", "mtl", tasks=tasks, value=value) for tasks in (4, 8)]
@@ -377,7 +399,7 @@ def test_zero_shot_lines_join_lives_that_differ_in_tasks_alone(tmp_path: Path, d
     assert modules == pytest.approx(
         {(name, part): v for name, all_ in zip(names, (0.6, 0.8), strict=True) for part, v in both(all_)}
     )
-    assert "standard error over seeds" in middle.get_title() and "standard error over seeds" in right.get_title()
+    assert "95 % interval" in middle.get_title() and "95 % interval" in right.get_title()
 
 
 def both(right: float) -> tuple[tuple[str, float], ...]:

@@ -1,7 +1,8 @@
 """What panels of figures have in common: curves, bars, ranges, and legends that cover nothing."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from modlife.analysis.groups import Group, over_seeds
 from modlife.analysis.lives import FinishedLife, Row
 from modlife.errors import plain
-from modlife.metrics import mean_and_error
+from modlife.metrics import mean_and_error, reach
 
 NOTHING = "no data in these lives"
 LETTERS, LINE = 13, 0.16
@@ -21,6 +22,8 @@ HEADING = 0.45
 """The height of a figure's heading, in inches."""
 TITLE = 10.5
 """Points of a panel's title."""
+BAND = 3
+"""Seeds that a band needs: the interval of two reaches 12.7 standard errors to either side, and would hide the rest."""
 MEASURES = {"return": "return per episode", "success": "share of episodes that succeed"}
 """What is measured of a task, and what axes call it."""
 
@@ -63,18 +66,33 @@ def draw_curves(axes: Any, groups: Sequence[Group], what: str = "return") -> lis
             continue
         steps, (mean, error) = curves[0][0], over_seeds(curves)
         axes.plot(steps / 1000, mean, label=group.told(len(curves)), **group.look, **group.marks(len(steps)))
-        if len(curves) > 1:
-            axes.fill_between(steps / 1000, mean - error, mean + error, color=group.colour, alpha=0.15, lw=0)
+        draw_band(axes, steps / 1000, mean, error, group, seeds=len(curves))
         seeds.append(len(curves))
         rows += [
             group.row("curve", float(value), steps=int(step), error=float(spread), seeds=len(curves))
             for step, value, spread in zip(steps, mean, error, strict=True)
             if not np.isnan(value)
         ]
-    title = with_errors("Learning curves: mean over tasks", "band", seeds)
+    title = with_bands("Learning curves: mean over tasks", seeds)
     axes.set_xlabel("thousand environment steps in a task")
     finish(axes, title=title, ylabel=f"{MEASURES[what]}, while learning")
     return rows
+
+
+def draw_band(axes: Any, at: np.ndarray, mean: np.ndarray, error: np.ndarray, group: Group, *, seeds: int) -> None:
+    """The interval around a line, if there are seeds enough for one that hides nothing."""
+    if seeds >= BAND:
+        half = reach(seeds) * error
+        with unscaled(axes):
+            axes.fill_between(at, mean - half, mean + half, color=group.colour, alpha=0.12, lw=0)
+
+
+@contextmanager
+def unscaled(axes: Any) -> Iterator[None]:
+    """What is drawn meanwhile sets no range: the interval of two seeds can be far wider than all means."""
+    before = axes.dataLim.frozen()
+    yield
+    axes.dataLim.set(before)
 
 
 @dataclass(frozen=True)
@@ -87,7 +105,7 @@ class Bar:
 
 
 def draw_bars(axes: Any, bars: Sequence[Bar]) -> list[tuple[Bar, float, float]]:
-    """The mean over seeds of each bar and its standard error: by name, and under each name by group."""
+    """The mean over seeds of each bar, its interval and its standard error: by name, then by group."""
     names = list(dict.fromkeys(bar.name for bar in bars))
     labels = list(dict.fromkeys(bar.group.label for bar in bars))
     width, drawn = 0.8 / max(1, len(labels)), []
@@ -97,8 +115,8 @@ def draw_bars(axes: Any, bars: Sequence[Bar]) -> list[tuple[Bar, float, float]]:
         first = all(bar.group is not one.group for one, _, _ in drawn)
         look = {"facecolor": bar.group.colour, "hatch": bar.group.hatch, "edgecolor": "white", "linewidth": 0}
         axes.bar(place, mean, width, label=bar.group.told() if first else None, **look)
-        if len(bar.values) > 1:
-            axes.errorbar(place, mean, error, color="black", capsize=3)
+        with unscaled(axes):
+            axes.errorbar(place, mean, reach(len(bar.values)) * error, color="black", capsize=2, lw=0.8)
         if mean == 0:
             axes.text(place, 0, "0", ha="center", va="bottom", fontsize=8)  # a bar all the same
         drawn.append((bar, mean, error))
@@ -106,10 +124,15 @@ def draw_bars(axes: Any, bars: Sequence[Bar]) -> list[tuple[Bar, float, float]]:
     return drawn
 
 
-def with_errors(title: str, mark: str, seeds: Iterable[int]) -> str:
-    """A title that says what the mark of an error is, if there are several seeds of anything."""
+def with_intervals(title: str, mark: str, seeds: Iterable[int]) -> str:
+    """A title that says what the mark of an interval is, if there are several seeds of anything."""
     several = any(count > 1 for count in seeds)
-    return f"{title}\n({mark}: \N{PLUS-MINUS SIGN} one standard error over seeds)" if several else title
+    return f"{title}\n({mark}: 95 % interval of the mean, over seeds)" if several else title
+
+
+def with_bands(title: str, seeds: Iterable[int]) -> str:
+    """A title that says what bands are, if there are any."""
+    return f"{title}\n(band: 95 % interval, from {BAND} seeds on)" if any(one >= BAND for one in seeds) else title
 
 
 def finish(axes: Any, **about: Any) -> None:

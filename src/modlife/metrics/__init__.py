@@ -70,6 +70,7 @@ from modlife.metrics.statistics import (
     interquartile_mean_over_lives,
     mean_and_error,
     mean_over_lives,
+    reach,
 )
 
 __all__ = [
@@ -115,6 +116,7 @@ __all__ = [
     "offline_bar",
     "on_grid",
     "online_bar",
+    "reach",
     "reaches_threshold",
     "read_scores",
     "regret",

@@ -38,6 +38,16 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     return float(data.mean()), float(data.std(ddof=1) / np.sqrt(len(data))) if len(data) > 1 else float("nan")
 
 
+def reach(lives: int, *, confidence: float = CONFIDENCE) -> float:
+    """How many standard errors the interval of a mean over so many lives reaches to either side: Student's t.
+
+    A bootstrap over whole lives gives the same but for its draws (`estimate`). One life has no interval.
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(lives - 1, (1 + confidence) / 2)) if lives > 1 else float("nan")
+
+
 def mean_over_lives(lives: Sequence[Parts], **options: float) -> Estimate:
     """The mean over lives of each life's mean over its parts, such as tasks; of lives of which anything is known."""
     known = known_parts(lives)
@@ -95,9 +105,7 @@ def estimate(
     value = float(statistic(np.ones((1, lives)))[0])
     if lives == 1:
         return Estimate(value, np.nan, np.nan, 1)
-    from scipy.special import stdtrit
-
     draws = np.random.default_rng(SEED).multinomial(lives, np.full(lives, 1 / lives), size=int(resamples))
     spread = np.std(statistic(draws.astype(float))) * np.sqrt(lives / (lives - 1))
-    half = float(stdtrit(lives - 1, (1 + confidence) / 2) * spread)
+    half = float(reach(lives, confidence=confidence) * spread)
     return Estimate(value, value - half, value + half, lives)

@@ -8,7 +8,7 @@ import numpy as np
 
 from modlife.analysis.groups import Group, grouped, over_seeds
 from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
-from modlife.analysis.panels import draw_curves, fit, heading, safe
+from modlife.analysis.panels import draw_band, draw_curves, fit, heading, safe
 
 MOST = 100
 """Tasks that are drawn singly, at most; the table has them all."""
@@ -63,13 +63,13 @@ def draw_tasks(panels: Sequence[Any], tasks: Sequence[str], groups: Sequence[Gro
 
 
 def draw_task(axes: Any, task: str, group: Group) -> None:
-    """The mean of a group's lives in a task, and its error."""
+    """The mean of a group's lives in a task, and its interval."""
     curve = curve_of(task, group)
     if curve is None:
         return
     steps, mean, error = curve
     axes.plot(steps / 1000, mean, lw=1, **group.look)
-    axes.fill_between(steps / 1000, mean - error, mean + error, color=group.colour, alpha=0.15, lw=0)
+    draw_band(axes, steps / 1000, mean, error, group, seeds=len(learnt(task, group.lives)))
 
 
 def learnt(task: str, lives: Sequence[FinishedLife]) -> list[FinishedLife]:

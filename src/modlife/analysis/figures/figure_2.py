@@ -9,8 +9,8 @@ import numpy as np
 
 from modlife.analysis.groups import Group, counted, grouped
 from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
-from modlife.analysis.panels import MEASURES, draw_curves, finish, sheet, with_errors
-from modlife.metrics import mean_and_error
+from modlife.analysis.panels import MEASURES, draw_curves, finish, sheet, unscaled, with_intervals
+from modlife.metrics import mean_and_error, reach
 
 
 def draw(paths: Sequence[Path], out: Path) -> None:
@@ -57,7 +57,10 @@ def draw_unseen(axes: Any, lives: Sequence[FinishedLife]) -> list[Row]:
             seeds = sorted({len(values) for values in known.values()})
             every |= {*seeds}
             told = f"{one.label}, {counted(seeds[0]) if len(seeds) == 1 else f'{seeds[0]} to {counted(seeds[-1])}'}"
-            axes.errorbar(list(known), means, errors, marker=one.marker, capsize=3, label=told, **one.look)
-    title = with_errors("Zero-shot: tasks never trained on", "bars", every)
+            axes.plot(list(known), means, marker=one.marker, label=told, **one.look)
+            halves = errors * [reach(len(values)) for values in known.values()]
+            with unscaled(axes):
+                axes.errorbar(list(known), means, halves, capsize=3, ls="", color=one.colour)
+    title = with_intervals("Zero-shot: tasks never trained on", "bars", every)
     finish(axes, title=title, xlabel="number of training tasks", ylabel=f"{MEASURES['return']}, mean over unseen tasks")
     return rows_at_the_end(grouped(lives, with_tasks))

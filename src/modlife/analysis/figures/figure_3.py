@@ -9,8 +9,18 @@ import numpy as np
 
 from modlife.analysis.groups import Group, grouped, in_steps
 from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
-from modlife.analysis.panels import MEASURES, Bar, draw_bars, draw_curves, finish, sheet, with_errors
-from modlife.metrics import PHASES
+from modlife.analysis.panels import (
+    MEASURES,
+    Bar,
+    draw_band,
+    draw_bars,
+    draw_curves,
+    finish,
+    sheet,
+    with_bands,
+    with_intervals,
+)
+from modlife.metrics import PHASES, mean_and_error
 
 WINDOW = 8
 """Tasks over which zero-shot returns are averaged at most: single tasks differ too much in difficulty."""
@@ -38,33 +48,37 @@ def draw_zero_shot(axes: Any, groups: Sequence[Group]) -> list[Row]:
     """Return before learning, by the number of tasks seen before."""
     told = [(group, found) for group in groups if (found := zero_shot(group.lives))]
     window, rows = window_for(min((len(found[0]) for _, found in told), default=1)), []
-    for group, (seen, mean, seeds) in told:
+    for group, (seen, lives) in told:
         marker = {"marker": group.marker, "ms": 3.5}
-        axes.plot(seen, mean, color=group.colour, lw=0, alpha=0.4, **marker)
-        axes.plot(smooth(seen, window), smooth(mean, window), **group.look)
-        axes.plot([], [], label=group.told(seeds), **group.look, **marker)
+        axes.plot(seen, lives.mean(axis=0), color=group.colour, lw=0, alpha=0.4, **marker)
+        mean, error = np.array([mean_and_error(column) for column in smooth(lives, window).T]).T
+        axes.plot(smooth(seen, window), mean, **group.look)
+        draw_band(axes, smooth(seen, window), mean, error, group, seeds=len(lives))
+        axes.plot([], [], label=group.told(len(lives)), **group.look, **marker)
+        found = [mean_and_error(column) for column in lives.T]
         rows += [
-            group.row("zero-shot", float(value), seeds=seeds, seen=int(before))
-            for before, value in zip(seen, mean, strict=True)
+            group.row("zero-shot", value, error=error, seeds=len(lives), seen=int(before))
+            for before, (value, error) in zip(seen, found, strict=True)
         ]
     title, noun = "Zero-shot: each task before it is learnt", "tasks" if window > 1 else "task"
-    title = f"{title}\n(markers: single tasks, mean over seeds; line: mean of {window} {noun})" if told else title
+    marks = f"markers: single tasks, mean over seeds; line: mean of {window} {noun}"
+    title = with_bands(f"{title}\n({marks})" if told else title, (len(lives) for _, (_, lives) in told))
     finish(axes, title=title, xlabel="number of tasks seen before", ylabel="return before learning")
     return rows
 
 
-def zero_shot(lives: Sequence[FinishedLife]) -> tuple[np.ndarray, np.ndarray, int] | None:
-    """Numbers of tasks seen before, the mean return over seeds at each, and how many seeds; None if nobody tells."""
+def zero_shot(lives: Sequence[FinishedLife]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Numbers of tasks seen before, and the return of each life [life, number] at these; None if nobody tells."""
     found = [life.zero_shot for life in lives if life.zero_shot]
     if not found:
         return None
     seen = sorted(set.intersection(*(set(one) for one in found)))
-    return np.array(seen), np.array([np.mean([one[before] for one in found]) for before in seen]), len(found)
+    return np.array(seen), np.array([[one[before] for before in seen] for one in found])
 
 
 def smooth(values: np.ndarray, window: int) -> np.ndarray:
-    """Means of so many values in a row."""
-    return np.convolve(values, np.ones(window) / window, mode="valid")
+    """Means of so many values in a row, along the last axis."""
+    return np.lib.stride_tricks.sliding_window_view(values, window, axis=-1).mean(axis=-1)
 
 
 def draw_phases(axes: Any, groups: Sequence[Group], what: str = "return") -> list[Row]:
@@ -72,7 +86,7 @@ def draw_phases(axes: Any, groups: Sequence[Group], what: str = "return") -> lis
     times = (*PHASES, "final")
     every = [Bar(group, when, values_after(group.lives, when, what)) for group in groups for when in times]
     bars = [bar for bar in every if bar.values]
-    title = with_errors("After each phase of learning: mean over tasks", "bars", (len(bar.values) for bar in bars))
+    title = with_intervals("After each phase of learning: mean over tasks", "bars", (len(bar.values) for bar in bars))
     drawn = draw_bars(axes, bars)
     axes.xaxis.label.set_fontsize(8)
     finish(axes, title=title, xlabel=remarks(groups, missing=len(bars) < len(every)), ylabel=MEASURES[what])

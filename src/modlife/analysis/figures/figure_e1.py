@@ -13,7 +13,7 @@ from modlife.analysis.figures.figure_2 import draw_unseen, unseen, with_tasks
 from modlife.analysis.figures.figure_3 import by_steps, draw_phases
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, Row, read_lives, save
-from modlife.analysis.panels import MEASURES, Bar, draw_bars, draw_curves, finish, fit, heading, with_errors
+from modlife.analysis.panels import MEASURES, Bar, draw_bars, draw_curves, finish, fit, heading, with_intervals
 from modlife.errors import InputError
 
 MODULAR = "mtl"
@@ -60,7 +60,7 @@ def draw_wrong_modules(axes: Any, lives: Sequence[FinishedLife]) -> list[Row]:
     groups = grouped([life for life in lives if life.tasks == most], with_tasks)
     bars = [bar for group in groups for bar in modules_replaced(group)]
     drawn = draw_bars(axes, bars)
-    title = with_errors(f"Wrong modules, {most} tasks", "bars", (len(bar.values) for bar in bars))
+    title = with_intervals(f"Wrong modules, {most} tasks", "bars", (len(bar.values) for bar in bars))
     finish(axes, title=title, xlabel="modules in use", ylabel=f"{MEASURES['return']}, mean over training tasks")
     axes.tick_params(axis="x", labelsize=8)
     return [

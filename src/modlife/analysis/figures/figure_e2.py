@@ -10,9 +10,9 @@ import numpy as np
 from modlife.analysis.figures.figure_3 import draw_phases, values_after
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, Row, colour, label, read_lives, save
-from modlife.analysis.panels import MEASURES, draw_curves, finish, sheet, with_errors
+from modlife.analysis.panels import MEASURES, draw_curves, finish, sheet, unscaled, with_intervals
 from modlife.errors import InputError
-from modlife.metrics import mean_and_error
+from modlife.metrics import mean_and_error, reach
 
 SHOWN = {"online": "--", "final": "-"}
 """Returns that are drawn against the number of modules, and how."""
@@ -46,8 +46,11 @@ def draw_numbers(axes: Any, groups: Sequence[Group]) -> list[Row]:
             numbers = [modules(group.lives[0]) for group in mine]
             found = [mean_and_error(values_after(group.lives, when)) for group in mine]
             means, errors = np.array(found).T
-            look = {"color": colour(agent), "linestyle": line, "marker": mine[0].marker, "ms": 4, "capsize": 3}
-            axes.errorbar(numbers, means, errors, label=f"{label(agent)}, {when}", **look)
+            look = {"linestyle": line, "marker": mine[0].marker, "ms": 4}
+            axes.plot(numbers, means, label=f"{label(agent)}, {when}", color=colour(agent), **look)
+            halves = errors * [reach(len(group.lives)) for group in mine]
+            with unscaled(axes):
+                axes.errorbar(numbers, means, halves, capsize=3, ls="", color=colour(agent))
             rows += [
                 group.row(f"{when} by modules", mean, error=error, part=str(number))
                 for group, number, (mean, error) in zip(mine, numbers, found, strict=True)
@@ -55,6 +58,6 @@ def draw_numbers(axes: Any, groups: Sequence[Group]) -> list[Row]:
     components = max(groups[0].lives[0].config.world.graph.shape)
     axes.axvline(components, color="gray", lw=0.8, ls=":", label=f"components of a factor: {components}")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    title = with_errors("Return by number of modules", "bars", (len(group.lives) for group in groups))
+    title = with_intervals("Return by number of modules", "bars", (len(group.lives) for group in groups))
     finish(axes, title=title, xlabel="modules per factor", ylabel=f"{MEASURES['return']}, mean over tasks")
     return rows

@@ -93,8 +93,8 @@ def before_learning(study: Study) -> Chart | None:
     if not known:
         return None
     window, lines, dots = window_for(min(len(found[0]) for _, found in known)), [], []
-    for group, (seen, mean, _) in known:
-        look = study.look(group)
+    for group, (seen, lives) in known:
+        look, mean = study.look(group), lives.mean(axis=0)
         lines.append(Line(f"{group.label}: mean of {window} tasks", smooth(seen, window), smooth(mean, window), look))
         dots.append(Line(f"{group.label}: one task", seen.astype(float), mean, f"{look} dots"))
     columns = max((line.x for line in dots), key=len)
