@@ -19,7 +19,7 @@ from terminal import command, lenient
 from transitions import steps_in_the_hall
 
 from modlife.domains.grid2d.gym import GridFace
-from modlife.errors import InputError, StoreError
+from modlife.errors import InputError, StoreError, installing
 from modlife.exports import minari_sets, onnx_policy
 from modlife.exports.face import face_of, spec_of
 from modlife.exports.jaxpr_onnx import as_onnx
@@ -286,5 +286,8 @@ def test_what_cannot_be_exported_is_said(searched: Lived, tmp_path: Path, monkey
         list(export_minari(Run.load(path), ["wall/blue/dynamics-3"], tmp_path))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     end = command("export", path, "--onnx", str(tmp_path / "a.onnx"))
-    assert (end.code, end.err) == (2, "modlife: This takes onnx and onnxruntime: pip install 'modlife[onnx]'.\n")
+    assert (end.code, end.err) == (
+        2,
+        f"modlife: This takes onnx and onnxruntime: {installing('onnx')}.\n",
+    )
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from test_sweep import TINY, command, wait_for
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'modlife[ray]'")
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]' in the checkout of modlife")
 
 
 @pytest.fixture(scope="module")

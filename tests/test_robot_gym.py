@@ -19,7 +19,7 @@ from modlife.domains.robot import render
 from modlife.domains.robot.environment import RobotLift
 from modlife.domains.robot.pictures import RobotPictures
 from modlife.domains.robot.world import RobotWorld
-from modlife.errors import InputError
+from modlife.errors import InputError, installing
 
 ID = "modlife/RobotLift-v0"
 TASK: dict[str, Any] = {"robot": "Panda", "object": "can", "obstacle": "wall", "preset": "fast"}
@@ -191,19 +191,22 @@ def without_mujoco(*arguments: str, folder: Path) -> subprocess.CompletedProcess
 def test_the_base_package_needs_no_mujoco_and_says_how_to_get_it(tmp_path: Path):
     listed = without_mujoco("list", "--domain", "robot", folder=tmp_path)
     assert listed.returncode == 0 and "48 tasks" in listed.stdout
-    assert "not installed: pip install 'modlife[robot]'" in listed.stdout
+    assert "not installed: pip install -e '.[robot]' in the checkout of modlife" in listed.stdout
     data = json.loads(without_mujoco("list", "--json", folder=tmp_path).stdout)
-    assert data["domains"]["robot"] == {"installed": False, "install": "pip install 'modlife[robot]'"}
+    assert data["domains"]["robot"] == {
+        "installed": False,
+        "install": installing("robot"),
+    }
     hide = "import sys; sys.modules['mujoco'] = None; import gymnasium, modlife; "
     making = [sys.executable, "-c", hide + "gymnasium.make('modlife/RobotLift-v0')"]
     made = subprocess.run(making, capture_output=True, text=True, check=False)
     assert made.stderr.splitlines()[-1].endswith(
-        "InputError: The robot domain needs MuJoCo: pip install 'modlife[robot]'"
+        "InputError: The robot domain needs MuJoCo: pip install -e '.[robot]' in the checkout of modlife"
     )
     for command in (["play", "--domain", "robot"], ["bench", "env", "--domain", "robot"]):
         refused = without_mujoco(*command, folder=tmp_path)
         assert refused.returncode == 2
-        assert refused.stderr == "modlife: The robot domain needs MuJoCo: pip install 'modlife[robot]'\n"
+        assert refused.stderr == f"modlife: The robot domain needs MuJoCo: {installing('robot')}\n"
 
 
 @pytest.mark.usefixtures("drawing")

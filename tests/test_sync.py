@@ -15,6 +15,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from terminal import command
 from test_layers import SOURCE
 
+from modlife.errors import installing
 from modlife.exports.points import Point, points_of, points_of_summary
 from modlife.exports.trackers import allowed
 
@@ -129,7 +130,10 @@ def test_what_is_not_installed_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     assert command("sync", "--to", "wandb").err == "modlife: Name one run directory at least.\n"
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     end = command("sync", str(RESULTS / "stl-four-0"), "--to", "wandb", "--out", str(tmp_path / "out"))
-    assert (end.code, end.err) == (2, "modlife: This takes wandb: pip install 'modlife[wandb]'.\n")
+    assert (end.code, end.err) == (
+        2,
+        f"modlife: This takes wandb: {installing('wandb')}.\n",
+    )
 
 
 def test_names_are_text():

@@ -44,6 +44,11 @@ class Diverged(Sentence):
     """Learning came to values that are not numbers: exit code 1. The life was saved as it was before."""
 
 
+def installing(extra: str) -> str:
+    """How to install what an optional part of the program needs."""
+    return f"pip install -e '.[{extra}]' in the checkout of modlife"
+
+
 def unknown(kind: str, name: object, known: Iterable[object], *, hint: str = "") -> InputError:
     """The error for a name that is not among the known ones, with the nearest one suggested."""
     names = [str(one) for one in known]

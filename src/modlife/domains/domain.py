@@ -5,7 +5,7 @@ import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
-from modlife.errors import InputError
+from modlife.errors import InputError, installing
 from modlife.registry import Table, resolve
 
 
@@ -87,7 +87,7 @@ DOMAINS = Table(
         bench="modlife.domains.robot.bench:robot",
         gym="modlife/RobotLift-v0",
         needs=("mujoco",),
-        install="pip install 'modlife[robot]'",
+        install=installing("robot"),
     ),
 )
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from modlife.errors import InputError
+from modlife.errors import InputError, installing
 from modlife.runs.remote import live_here
 
 CANNOT = 1
@@ -35,7 +35,7 @@ class RayCluster:
             import ray
             import ray.exceptions
         except ModuleNotFoundError as error:
-            raise InputError("--ray needs Ray: pip install 'modlife[ray]'.") from error
+            raise InputError(f"--ray needs Ray: {installing('ray')}.") from error
         check_there(address)
         try:
             ray.init(address=address, log_to_driver=False, configure_logging=False)

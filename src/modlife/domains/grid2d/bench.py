@@ -4,6 +4,7 @@ import importlib.util
 from collections.abc import Iterator
 
 from modlife.domains.grid2d.world import World
+from modlife.errors import installing
 from modlife.timing import Record, rate
 
 STEPS = 500
@@ -13,7 +14,7 @@ def minigrid(*, seconds: float) -> Iterator[Record]:
     """One environment, seven channels."""
     record: Record = {"bench": "env", "domain": "grid2d", "case": "minigrid", "batch": 1, "threads": 1}
     if importlib.util.find_spec("minigrid") is None:
-        yield record | {"skipped": "minigrid is not installed: pip install 'modlife[minigrid]'"}
+        yield record | {"skipped": f"minigrid is not installed: {installing('minigrid')}"}
         return
     from modlife.domains.grid2d.farama import FaramaGrid2D
 

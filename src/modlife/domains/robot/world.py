@@ -24,8 +24,6 @@ SEEN = (Part("obstacle", (14,)), Part("object", (14,)), Part("goal", (17,)), Par
 """Where one part of an observation ends and the next begins, and the whole length."""
 
 
-INSTALL = "pip install 'modlife[robot]'"
-
 USUAL: dict[str, Any] = {
     "ppo": {
         "length": 500,
