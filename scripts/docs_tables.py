@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from digest_lives import losses, short, table, tasks_of
+from long_life import tables as long_life_tables
 
 from modlife import metrics
 from modlife.analysis.catalog import INGREDIENTS, with_other
@@ -391,6 +392,12 @@ def refolded() -> str:
     return markdown([*heads, "processor time"], rows)
 
 
+def long_life() -> str:
+    """Costs of a life of 768 tasks as it goes on, and by how much they rise."""
+    costs = json.loads((ROOT / "docs/long-life.json").read_text())
+    return long_life_tables(costs, list(RunDirectory.open(ROOT / "results/world-768-0").metrics()))
+
+
 def definitions() -> str:
     """All metrics."""
     rows = [
@@ -415,6 +422,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "refold": refolded,
     "ingredients": ingredients,
     "offline-32": rehearsal,
+    "long-life": long_life,
     "metrics": definitions,
 }
 

@@ -23,6 +23,7 @@ APART = 96
 """Tasks between two lines of the table, about."""
 LATE = 500
 """Tasks at the end of a life, in which nothing should grow any more."""
+CALLED = {"stage": "a whole stage", "megabytes": "most memory", "bytes": "checkpoint"}
 
 
 def costs(run: RunDirectory) -> list[dict[str, Any]]:
@@ -64,7 +65,13 @@ def growth(rows: list[dict[str, Any]]) -> str:
     found = {**took, "stage": np.sum(list(took.values()), axis=0)}
     found |= {name: np.array([row[name] for row in late])[1:] for name in ("megabytes", "bytes")}
     rises = {name: np.polyfit(stages[1:], values, 1)[0] * LATE / values.mean() for name, values in found.items()}
-    return "\n".join(f"| {name} | {100 * rise:+.1f} % |" for name, rise in rises.items())
+    lines = [f"| over the last {LATE} tasks | a fitted line rises, of the mean |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {CALLED.get(name, name)} | {100 * rise:+.1f} % |" for name, rise in rises.items())])
+
+
+def tables(rows: list[dict[str, Any]], records: list[dict[str, Any]]) -> str:
+    """Both."""
+    return f"{table(rows, records)}\n\n{growth(rows)}\n"
 
 
 def main() -> None:
@@ -76,7 +83,7 @@ def main() -> None:
     run = RunDirectory.open(options.run)
     rows = costs(run)
     options.into.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
-    print(table(rows, list(run.metrics())), growth(rows), sep="\n\n")
+    print(tables(rows, list(run.metrics())))
 
 
 if __name__ == "__main__":
