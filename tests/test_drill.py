@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from nursery import Child
 from PIL import Image
 from terminal import End
 from test_kill import assert_newest_is_intact, ended, living, newest, phase, results, strike
@@ -53,15 +54,8 @@ class Installed:
         assert out.returncode == 0, out.stderr
         return [End(**end) for end in json.loads(out.stdout)]
 
-    def start(self, arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "modlife", *arguments.split()],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.folder,
-            env=self.environment(),
-        )
+    def start(self, arguments: str) -> Child:
+        return Child(*arguments.split(), cwd=self.folder, env=self.environment())
 
     def environment(self, *paths: Path) -> dict[str, str]:
         every = (self.folder / "site", *paths, os.environ.get("PYTHONPATH", ""))

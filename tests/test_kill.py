@@ -9,7 +9,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from lives import NAMES, Lived
+from nursery import Child
 from terminal import End, command, lenient
 
 from modlife.runs.life import run_life
@@ -40,21 +40,16 @@ class Home:
     def reference(self) -> Path:
         return self.life.path
 
-    def begin(self, out: Path) -> subprocess.Popen[str]:
+    def begin(self, out: Path) -> Child:
         return process(*as_options(self.life.config), "--out", str(out))
 
-    def go_on(self, out: Path) -> subprocess.Popen[str]:
+    def go_on(self, out: Path) -> Child:
         return process("--resume", "--out", str(out))
 
 
-def process(*arguments: str) -> subprocess.Popen[str]:
+def process(*arguments: str) -> Child:
     """`modlife train` in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "modlife", "train", "--save-every", "0", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return Child("train", "--save-every", "0", *arguments)
 
 
 def train(*arguments: str) -> End:
@@ -79,20 +74,20 @@ def alone(lives: Callable[[str], Lived]) -> Home:
     return Home(lives("stl"))
 
 
-def ended(process: subprocess.Popen[str]) -> End:
+def ended(process: Child) -> End:
     out, err = process.communicate(timeout=600)
     assert "Traceback" not in err, err
     return End(process.returncode, out, err)
 
 
-def killed(process: subprocess.Popen[str]) -> End:
+def killed(process: Child) -> End:
     """Kills it, if it has not ended."""
     process.kill()
     return ended(process)
 
 
 @contextlib.contextmanager
-def living(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+def living(process: Child) -> Iterator[Child]:
     """None is left when a test fails."""
     try:
         yield process
@@ -113,7 +108,7 @@ def phase(run: Path) -> str | None:
     return None
 
 
-def wait_for(process: subprocess.Popen[str], happened: Callable[[], bool]) -> None:
+def wait_for(process: Child, happened: Callable[[], bool]) -> None:
     """Until it happened, or the process ended."""
     while process.poll() is None and not happened():
         time.sleep(0.003)
@@ -146,16 +141,16 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def strike(process: subprocess.Popen[str], run: Path, *, processes: int, rng: random.Random) -> End:
+def strike(process: Child, run: Path, *, processes: int, rng: random.Random) -> End:
     """Kills a process at a random moment, if it has not ended by then."""
     before = newest(run)
     if processes == 0:
-        time.sleep(rng.uniform(0, 0.4))  # before there is a run directory
+        time.sleep(rng.uniform(0, 0.1))  # before there is a run directory
     elif processes == 1:
         wait_for(process, lambda: newest(run) >= 0)  # nothing but the state before the first task is saved
         time.sleep(rng.uniform(0, 0.3))
     elif before >= 0 and rng.random() < 0.25:
-        time.sleep(rng.uniform(0, 4))  # often while it reads its checkpoint
+        time.sleep(rng.uniform(0, 1.5))  # often while it reads its checkpoint
     else:
         target = before + rng.randint(1, 4)
         wait_for(process, lambda: newest(run) >= target)
