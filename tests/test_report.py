@@ -21,6 +21,7 @@ from modlife.analysis.report import colours, page, told
 from modlife.analysis.report.charts import Range, span
 from modlife.analysis.report.lines import path_of, thinned
 from modlife.analysis.report.markup import Markup, element
+from modlife.analysis.report.panels.modules import choosing
 from modlife.analysis.report.panels.tasks import table_of
 from modlife.analysis.report.told import Told, read, read_all, study_of
 from modlife.cli import report as reporting
@@ -415,6 +416,24 @@ def test_a_thinned_curve_keeps_its_ends_and_extremes():
     few_x, few_y = thinned(x, y, 50)
     assert len(few_x) <= 102 and (few_x[0], few_x[-1]) == (0, 999)
     assert np.nanmax(few_y) == 5.0 and np.nanmin(few_y) == np.nanmin(y)
+
+
+def test_charts_of_a_life_have_the_colour_of_its_group():
+    lives = [read(RESULTS / name) for name in ("comp-search-64-0", "comp-search-64x250k-halving-0")]
+    study = study_of(lives)
+    colours = [study.look(group).split()[0] for one in lives for group in study.groups if one.life in group.lives]
+    assert len(set(colours)) == 2
+    marks, text = {"search": "line {} d1", "memory": "m dot {}", "times": "m bar {}"}, page.page(study)
+    for section, mark in marks.items():
+        shown = text.split(f'id="{section}"')[1].split("</section>")[0]
+        assert all(f'class="{mark.format(colour)}"' in shown for colour in colours), section
+
+
+def test_the_page_says_which_combination_a_search_takes():
+    exhaustive, halving = (choosing(read(RESULTS / f"comp-search-64{name}-0")) for name in ("", "x250k-halving"))
+    assert "tries every combination" in exhaustive and exhaustive.endswith("the one with the highest return is taken.")
+    assert "of the two that stay to the end the better one" in halving
+    assert halving.endswith("another task has already counts 0.2 less than it returns.")
 
 
 def test_paths_have_gaps_where_nothing_is_known():

@@ -50,6 +50,8 @@ class SearchEntry:
     """A frozen dataclass with its options; it has `episodes` and `most_steps` as `ExhaustiveConfig` does."""
     build: str | Any
     """Takes its config, gives a `Search` (`lifelong.search`)."""
+    takes: str = ""
+    """Which of the combinations that it tried it takes, in words for people."""
 
 
 @dataclass(frozen=True)
@@ -154,12 +156,14 @@ SEARCHES = Table(
         "tries every combination of modules",
         config="modlife.lifelong.settings:ExhaustiveConfig",
         build="modlife.lifelong.search:Exhaustive",
+        takes="the one with the highest return is taken",
     ),
     SearchEntry(
         "halving",
         "tries many combinations for a short time, the better ones longer: about 30 % of the steps",
         config="modlife.lifelong.settings:HalvingConfig",
         build="modlife.lifelong.halving:Halving",
+        takes="of the two that stay to the end the better one is taken; one left out early may look better here",
     ),
 )
 CONSOLIDATORS = Table(

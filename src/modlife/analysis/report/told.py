@@ -184,6 +184,11 @@ class Study:
         place = self.groups.index(group)
         return f"g{place} d{place % 4}"
 
+    def colour(self, told: Told) -> str:
+        """The class of the colour of a life: that of its group."""
+        place = next(n for n, group in enumerate(self.groups) if any(life is told.life for life in group.lives))
+        return f"g{place}"
+
     def told(self, group: Group) -> list[Told]:
         """The lives of a group."""
         return [one for one in self.lives if one.life in group.lives]

@@ -33,7 +33,7 @@ def panel(study: Study) -> Section | None:
     limits = around(np.concatenate([values[np.isfinite(values)] for values in known])) if known else Range(0, 1)
 
     def of_life(told: Told) -> list[Part]:
-        return [*([matrix(told, limits), losses(told)] if told.kept else []), *alarms(told)]
+        return [*([matrix(told, limits), losses(told, study.colour(told))] if told.kept else []), *alarms(told)]
 
     parts = of_each(study, of_life)
     return Section("memory", "Does it remember?", "Memory", ABOUT, parts) if parts else None
@@ -98,11 +98,11 @@ def remembered(kept: list[Kept]) -> str:
     )
 
 
-def losses(told: Told) -> Chart:
+def losses(told: Told, colour: str) -> Chart:
     """The tasks that lost most: their return after their stage and in the last evaluation on the way."""
     worst = sorted(told.kept, key=lambda one: one.change)[:WORST]
     across = span([value for one in worst for value in (one.first, one.last)])
-    rows = [(one.task, [(one.first, one.first, "then"), (one.last, one.last, "g0")]) for one in worst]
+    rows = [(one.task, [(one.first, one.first, "then"), (one.last, one.last, colour)]) for one in worst]
     numbers = [(one.task, number(one.first), number(one.last), f"{one.change:+.3f}") for one in worst]
     return lying_chart(
         rows,
@@ -112,7 +112,7 @@ def losses(told: Told) -> Chart:
         say="{row}, {column}: return {value}",
         table=Table(["task", "after its stage", "last on the way", "change"], numbers),
         x="return",
-        legend=legend([("then thick", "after its stage"), ("g0 thick", "in its last evaluation on the way")]),
+        legend=legend([("then thick", "after its stage"), (f"{colour} thick", "in its last evaluation on the way")]),
     )
 
 

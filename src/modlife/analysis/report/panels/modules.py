@@ -9,6 +9,7 @@ from modlife.analysis.report.lines import Line, line_chart
 from modlife.analysis.report.maps import heat_map
 from modlife.analysis.report.sections import Part, Section, note, of_each, plural
 from modlife.analysis.report.told import Study, Told
+from modlife.lifelong.settings import SEARCHES
 from modlife.metrics import structures
 
 HOW = {"fresh": "new modules", "given": "told", "searched": "searched"}
@@ -100,17 +101,32 @@ def served(told: Told, found: list[Use], factor: int) -> Chart:
 
 def searches(study: Study) -> Section | None:
     """For each life that searched, how the structures that it tried did in each task."""
-    parts = of_each(study, lambda told: [chart] if (chart := scores(told)) else [])
+
+    def of_life(told: Told) -> list[Part]:
+        chart = scores(told, study.colour(told))
+        return [note(choosing(told)), chart] if chart else []
+
+    parts = of_each(study, of_life)
     if not parts:
         return None
     about = (
-        "Before a task is learnt, combinations of modules are tried for a few episodes each. The best one is taken; in "
-        "more episodes it often does a little worse than in the few that it was chosen by."
+        "Before a task is learnt, combinations of modules are tried for a few episodes each. In more episodes the one "
+        "that is taken often does a little worse than in the few that it was chosen by."
     )
     return Section("search", "What did the search for modules see?", "Search", about, parts)
 
 
-def scores(told: Told) -> Chart | None:
+def choosing(told: Told) -> str:
+    """How a life searches, and which combination it takes."""
+    options = told.life.plan["settings"]["search"]
+    entry = SEARCHES[options["search"]]
+    takes = f" In the end {entry.takes}." if entry.takes else ""
+    margin = options.get("margin")
+    less = f" A combination that another task has already counts {margin:g} less than it returns." if margin else ""
+    return f"The search ({entry.name}) {entry.about}.{takes}{less}"
+
+
+def scores(told: Told, colour: str) -> Chart | None:
     """The best, middle and worst of the structures tried in each task, and the chosen one tried again."""
     sizes = np.cumsum([0, *(len(stage) for stage in told.stages)])
     found = [one for one in told.life.records if one["kind"] == "structure" and "returns" in one]
@@ -120,10 +136,10 @@ def scores(told: Told) -> Chart | None:
     tried = [np.array(one["returns"], float) for one in found]
     again = np.array([before.get(int(seen), np.nan) for seen in x])
     lines = [
-        Line("best tried", x, np.array([one.max() for one in tried]), "g0 d0"),
+        Line("best tried", x, np.array([one.max() for one in tried]), f"{colour} d0"),
         Line("chosen, tried again", x, again, "now dots"),
-        Line("middle", x, np.array([np.median(one) for one in tried]), "g0 d1"),
-        Line("worst tried", x, np.array([one.min() for one in tried]), "g0 d2"),
+        Line("middle", x, np.array([np.median(one) for one in tried]), f"{colour} d1"),
+        Line("worst tried", x, np.array([one.min() for one in tried]), f"{colour} d2"),
     ]
     tasks = [told.stages[one["stage"]][0] for one in found]
     kept = [line for line in lines if np.isfinite(line.y).any()]

@@ -21,7 +21,7 @@ def panel(study: Study) -> Section | None:
     if not known:
         return None
     phases = list(dict.fromkeys(phase for told in known for phase in told.cost.wall))
-    parts = [of_life(known[0], phases)] if study.only else [of_lives(known, phases)]
+    parts = [of_life(known[0], phases)] if study.only else [of_lives(study, known, phases)]
     return Section("times", "Where did the time go?", "Time", sentence(study, known), parts)
 
 
@@ -56,9 +56,9 @@ def of_life(told: Told, phases: list[str]) -> Chart:
     )
 
 
-def of_lives(known: list[Told], phases: list[str]) -> Chart:
+def of_lives(study: Study, known: list[Told], phases: list[str]) -> Chart:
     """A bar for each life."""
-    rows = [(told.name, [(0.0, told.cost.seconds / 60, "g0")]) for told in known]
+    rows = [(told.name, [(0.0, told.cost.seconds / 60, study.colour(told))]) for told in known]
     numbers = [
         (
             told.name,
