@@ -99,6 +99,12 @@ def test_the_page_of_twenty_lives_is_small(chromium: Browser, several: Path):
     chromium.open(several)
     assert chromium.complaints == []
     assert all(chart["marks"] and chart["drawn"] for chart in charts(chromium))
+    assert (
+        chromium.ask(
+            "(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('header .scroll'))"
+        )
+        == 0
+    )  # no column is cut off
     kinds = chromium.ask("document.querySelectorAll('header tbody tr').length")
     lives = {path.name.rpartition("-")[0] for path in RESULTS.iterdir() if path.name.startswith(("comp-", "mtl-"))}
     assert kinds == len(lives) >= 2 + 9  # lifelong, and multi-task with three networks and three numbers of tasks
@@ -296,9 +302,11 @@ def test_lives_that_differ_in_the_seed_are_averaged(chromium: Browser, tmp_path:
     chromium.open(out)
     rows = chromium.ask("[...document.querySelectorAll('header tbody tr')].map((row) => row.innerText.split('\\t'))")
     assert [row[:3] for row in rows] == [
-        ["STL, 4 tasks, 20k steps", "2", "0.500 ± 0.100"],
-        ["STL, 4 tasks, 40k steps", "1", "0.550"],
+        ["STL, 20k steps", "2", "0.500 ± 0.100"],
+        ["STL, 40k steps", "1", "0.550"],
     ]
+    caption = chromium.ask("document.querySelector('header caption').textContent")
+    assert caption.startswith("4 tasks; means over seeds ± standard error")  # what all rows share
     lead = chromium.ask("document.querySelector('.lead').textContent")
     assert lead == "STL, 4 tasks, 40k steps has the highest mean return at the end: 0.550 (1 seed)."
     differing = chromium.ask("[...document.querySelectorAll('#differences tbody tr')].map((row) => row.innerText)")

@@ -130,11 +130,19 @@ def numbers(told: Told) -> list[tuple[str, str, str]]:
 
 def several(study: Study) -> list[Markup]:
     """Of several lives: which kind did best, and a row for each kind."""
-    rows = [row_of(study, group) for group in study.groups]
+    names, shared = without_shared([group.label for group in study.groups])
+    rows = [row_of(study, group, name) for group, name in zip(study.groups, names, strict=True)]
     head = ["lives", "seeds", "return", "goal met", "before learning", "change", "worst change", "hours"]
     errors = " ± standard error" if any(len(group.lives) > 1 for group in study.groups) else ""
-    caption = f"Means over seeds{errors}; return: at the end, change: since a task's own stage"
+    caption = f"{shared}{'; means' if shared else 'Means'} over seeds{errors}; return: at the end, change: since learnt"
     return [element("p", best(study), class_="lead"), shown_table(Table(head, rows), caption)]
+
+
+def without_shared(labels: Sequence[str]) -> tuple[list[str], str]:
+    """Labels without what all of them say after who learnt; and what that is."""
+    parts = [label.split(", ") for label in labels]
+    shared = [part for part in parts[0][1:] if len(labels) > 1 and all(part in one[1:] for one in parts)]
+    return [", ".join([one[0], *(part for part in one[1:] if part not in shared)]) for one in parts], ", ".join(shared)
 
 
 def best(study: Study) -> str:
@@ -157,13 +165,13 @@ def finals(group: Group) -> list[float]:
     return [life.summary["seen"]["mean_return"] for life in group.lives if life.names]
 
 
-def row_of(study: Study, group: Group) -> tuple[Any, ...]:
-    """The numbers of a kind of lives."""
+def row_of(study: Study, group: Group, label: str) -> tuple[Any, ...]:
+    """The numbers of a kind of lives, after what it is called here."""
     told = [one for one in study.told(group) if one.life.names]
     changes = [[kept.change for kept in one.kept] for one in told if one.kept]
     before = [one.life.by_phase["zero-shot"]["mean_return"] for one in told if "zero-shot" in one.life.by_phase]
     success = [100 * float(np.mean(one.life.summary["seen"]["success"])) for one in told]
-    name = joined([element("span", class_=f"swatch {study.look(group)}"), group.label])
+    name = joined([element("span", class_=f"swatch {study.look(group)}"), label])
     return (
         name,
         len(group.lives),
