@@ -17,6 +17,8 @@ from lives import Lived
 from terminal import command
 
 from modlife import metrics
+from modlife.analysis.comparison import compare
+from modlife.analysis.report.told import read
 from modlife.analysis.show import Page, alarms, fitting, grouped, short_names, show, side_by_side
 from modlife.analysis.sparks import BLOCKS, LETTERS, in_bins, ramp_for, sparkline, table
 from modlife.analysis.story import Story, TaskStory, Value, read_story
@@ -46,15 +48,23 @@ def test_a_story_has_the_numbers_of_the_life(searched_64: Story):
         read_story(SHIPPED), Page()
     )
     assert story.now == pytest.approx(summary["seen"]["mean_return"], abs=1e-4)
-    kept = metrics.retention(story.records)
-    assert story.mean_change == pytest.approx(kept["mean_change"], abs=1e-4)
-    worst = story.losses[0]
-    assert (worst.task, worst.change) == (kept["worst_task"], pytest.approx(kept["worst_change"], abs=1e-4))
+    scores = metrics.scores_of(story.records, summary)
+    assert story.mean_change == pytest.approx(np.mean(metrics.final_minus_offline(scores)), abs=1e-6)
+    assert story.losses[0].change == pytest.approx(metrics.worst_change(scores)[0], abs=1e-6)
     changes = [one.change for one in story.losses]
-    assert changes == sorted(changes, key=lambda change: change or 0.0) and len(changes) == 63
+    assert changes == sorted(changes, key=lambda change: change or 0.0) and len(changes) == 64
     for when, name in (("zero-shot", "zero_shot"), ("online", "online"), ("offline", "first")):
         told = metrics.by_phase(story.records)[when]["mean_return"]
         assert story.mean(name) == pytest.approx(told, abs=1e-4)
+
+
+def test_table_report_and_show_tell_the_same_change():
+    path = RESULTS / "clear-64x250k-0"
+    (row,), story = compare([path]), read_story(path)
+    changes = [one.change for one in read(path).kept]
+    assert (row["change"], row["worst"]) == pytest.approx((np.mean(changes), min(changes)), abs=1e-6)
+    assert (row["change"], row["worst"]) == pytest.approx((story.mean_change, story.losses[0].change), abs=1e-6)
+    assert row["worst"] < -0.1
 
 
 def test_modules_serve_every_task_once_per_factor(searched_64: Story):

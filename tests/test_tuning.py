@@ -161,7 +161,7 @@ def test_agents_side_by_side_by_hand(tmp_path: Path):
     assert stl["transfer"] is None  # it would be compared with itself
     both = compare([made_up(tmp_path / "again", "finetune", value=lambda number, task: 0.4), alone])
     assert {row["agent"]: row["transfer"] for row in both}["finetune"] == pytest.approx(0.0)
-    assert (ewc["forgetting"], ewc["parameters"], stl["parameters"]) == (0.0, 18_863, 4 * 16_815)
+    assert (ewc["change"], ewc["parameters"], stl["parameters"]) == (0.0, 18_863, 4 * 16_815)
     assert ewc["normalised"] == pytest.approx(0.625 * 0.3 / (1 - 0.625 * 0.4), abs=1e-4)
     assert (ewc["worst"], ewc["kept"]) == (0.0, 1.0)  # all is kept
     assert ewc["return low"] < 0.6 < 0.8 < ewc["return high"] and stl["return low"] is None
@@ -172,7 +172,7 @@ def test_the_table_is_printed_and_written(lives: Callable[[str], Lived], tmp_pat
     paths = [str(lives(name).path) for name in ("stl", "ewc")]
     end = command("table", *paths, "--out", str(tmp_path / "t.csv"))
     assert end.code == 0, end.err
-    assert "forgetting: return of a task after its stage" in end.out and "STL, 3 tasks" in end.out
+    assert "change: return at the end minus that after its stage" in end.out and "STL, 3 tasks" in end.out
     with (tmp_path / "t.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["agent"] for row in rows} == {"stl", "ewc"} and all(float(row["megabytes"]) > 100 for row in rows)

@@ -54,10 +54,9 @@ COLUMNS = (
         lambda _, scores: known_mean(metrics.normalised_transfer(scores)),
     ),
     Column(
-        "forgetting",
-        "return of a task after its stage, minus that in its last evaluation on the way, mean over tasks that were "
-        "evaluated again: the last one is left out; positive is lost",
-        lambda life, _: metrics.forgetting(life.records),
+        "change",
+        "return at the end minus that after its stage, mean over tasks; negative is lost",
+        lambda _, scores: known_mean(metrics.final_minus_offline(scores)),
     ),
     Column(
         "worst",

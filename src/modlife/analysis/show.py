@@ -199,17 +199,18 @@ def losses(story: Story) -> list[str]:
     lost = [one for one in story.losses if one.change is not None and one.change < 0]
     sure = sum(one.is_sure for one in lost)
     lines = [
-        f"forgetting: since its own stage a task gained {story.mean_change:+.3f} on average over "
+        f"forgetting: since its own stage a task's return changed by {story.mean_change:+.3f} on average over "
         f"{counted(len(story.losses), 'task')}; {len(lost)} lost, {sure} of them more than chance would give (*)"
     ]
     rows = [
-        [one.task, f"{one.first.mean:.3f}", f"{one.last.mean:.3f}", f"{one.change:+.3f}{'*' if one.is_sure else ' '}"]
+        [one.task, f"{one.first.mean:.3f}", f"{one.now.mean:.3f}", f"{one.change:+.3f}{'*' if one.is_sure else ' '}"]
         for one in lost[:WORST]
-        if one.first and one.last and one.change is not None
+        if one.first and one.now and one.change is not None
     ]
     if rows:
-        lines += table([["worst first", "after its stage", "last", "change "], *rows])
-        lines.append(f"*: more than {SURE} standard errors of the difference of two evaluations on the way")
+        when = "at the end" if story.standing.state == "ended" else "now"
+        lines += table([["worst first", "after its stage", when, "change "], *rows])
+        lines.append(f"*: more than {SURE} standard errors of the difference of the two evaluations")
     return lines
 
 
@@ -331,8 +332,8 @@ def numbers(stories: Sequence[Story]) -> list[list[str]]:
         ("before learning", lambda one: told(one.mean("zero_shot"))),
         ("after the online phase", lambda one: told(one.mean("online"))),
         ("after its stage", lambda one: told(one.mean("first"))),
-        ("gained since, mean", lambda one: told(one.mean_change, sign=True)),
-        ("worst", lambda one: told(one.losses[0].change, sign=True) if one.losses else None),
+        ("change since, mean", lambda one: told(one.mean_change, sign=True)),
+        ("change since, worst", lambda one: told(one.losses[0].change, sign=True) if one.losses else None),
         ("alarms", lambda one: str(len(one.alarms)) if one.looked else None),
         ("time", lambda one: took(seconds) if (seconds := spent(one)) else None),
         ("megabytes", lambda one: told(one.standing.peak_megabytes, digits=0)),

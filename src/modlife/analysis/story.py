@@ -63,15 +63,16 @@ class TaskStory:
 
     @property
     def change(self) -> float | None:
-        """What it gained since its stage; negative is lost. None until it was evaluated again."""
-        return self.last.mean - self.first.mean if self.first and self.last and self.evaluated > 1 else None
+        """What it gained since its stage, until the end or so far; negative is lost. None until evaluated again."""
+        again = self.final or (self.last if self.evaluated > 1 else None)
+        return again.mean - self.first.mean if self.first and again else None
 
     @property
     def is_sure(self) -> bool:
         """Whether the change is more than chance would give."""
-        if self.change is None or not self.first or not self.last:
+        if self.change is None or not self.first or not self.now:
             return False
-        return abs(self.change) > SURE * math.hypot(self.first.error, self.last.error)
+        return abs(self.change) > SURE * math.hypot(self.first.error, self.now.error)
 
     def as_dict(self) -> dict[str, Any]:
         """For programs."""
@@ -232,7 +233,7 @@ class Story:
 
     @property
     def mean_change(self) -> float | None:
-        """The mean over tasks of what each gained since its stage; minus this is the forgetting of `modlife table`."""
+        """The mean over tasks of what each gained since its stage: the change of `modlife table`."""
         return float(np.mean([one.change or 0.0 for one in self.losses])) if self.losses else None
 
     def points(self, task: TaskStory) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:

@@ -66,32 +66,35 @@ class Told:
         """The tasks of all stages, also of those to come."""
         return metrics.stages_of(self.life.records)
 
+    @property
+    def was_seen_again(self) -> bool:
+        """Whether there are evaluations after several stages."""
+        return len(metrics.evaluations(self.life.records, "seen")) > 1
+
     @cached_property
     def kept(self) -> "list[Kept]":
-        """What became of each task that was evaluated again."""
+        """What became of each task that was evaluated again, as all are at the end of a life."""
         seen: dict[str, list[tuple[int, float]]] = {}
         for record in metrics.evaluations(self.life.records, "seen"):
             for task, value in zip(record["tasks"], record["return"], strict=True):
                 seen.setdefault(task, []).append((record["stage"], value))
-        return [Kept(task, values) for task, values in seen.items() if len(values) > 1]
+        again = {task: values for task, values in seen.items() if self.has_ended or len(values) > 1}
+        return [Kept(task, values, self.life.finals[task]) for task, values in again.items()]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The returns of a task, after its stage and after later ones."""
+    """The returns of a task, after its stage and after later ones, and in the end."""
 
     task: str
     values: list[tuple[int, float]]
+    last: float
+    """At the end of the life, or so far."""
 
     @property
     def first(self) -> float:
         """After its stage."""
         return self.values[0][1]
-
-    @property
-    def last(self) -> float:
-        """In its last evaluation on the way."""
-        return self.values[-1][1]
 
     @property
     def change(self) -> float:

@@ -10,7 +10,7 @@ from modlife.analysis.report.charts import Chart, Range, Table, legend, number, 
 from modlife.analysis.report.maps import heat_map, scale_key
 from modlife.analysis.report.markup import Markup
 from modlife.analysis.report.sections import Part, Section, note, of_each, plural, shown_table
-from modlife.analysis.report.told import Kept, Study, Told
+from modlife.analysis.report.told import Study, Told
 from modlife.errors import InputError
 from modlife.metrics import evaluations
 from modlife.runs.records import check_table
@@ -29,11 +29,12 @@ ABOUT = (
 
 def panel(study: Study) -> Section | None:
     """For each life in which tasks were evaluated again, how they did."""
-    known = [returns_of(told)[2] for told in study.lives if told.kept]
+    known = [returns_of(told)[2] for told in study.lives if told.was_seen_again]
     limits = around(np.concatenate([values[np.isfinite(values)] for values in known])) if known else Range(0, 1)
 
     def of_life(told: Told) -> list[Part]:
-        return [*([matrix(told, limits), losses(told, study.colour(told))] if told.kept else []), *alarms(told)]
+        charts = [matrix(told, limits), losses(told, study.colour(told))] if told.was_seen_again else []
+        return [*charts, *alarms(told)]
 
     parts = of_each(study, of_life)
     return Section("memory", "Does it remember?", "Memory", ABOUT, parts) if parts else None
@@ -72,7 +73,7 @@ def matrix(told: Told, limits: Range) -> Chart:
         limits,
         height=int(np.clip(11 * len(tasks), 120, 800)),
         title="Return of each task after each stage of the life",
-        about=remembered(told.kept),
+        about=remembered(told),
         say="{row}, when {column} tasks were learnt: return {value}",
         table=Table(["task, by tasks learnt", *learnt], rows),
         left=left,
@@ -89,17 +90,19 @@ def carried(values: Float[np.ndarray, "task stage"]) -> Float[np.ndarray, "task 
     return np.take_along_axis(values, np.maximum.accumulate(places, axis=1), axis=1)
 
 
-def remembered(kept: list[Kept]) -> str:
+def remembered(told: Told) -> str:
     """How tasks changed, in a sentence."""
-    worst, mean = min(kept, key=lambda one: one.change), float(np.mean([one.change for one in kept]))
+    worst, mean = min(told.kept, key=lambda one: one.change), float(np.mean([one.change for one in told.kept]))
+    until = "the end of the life" if told.has_ended else "its last evaluation"
     return (
-        f"From the end of its stage to its last evaluation on the way, a task's return changed by {mean:+.3f} on "
-        f"average, at worst by {worst.change:+.3f} ({worst.task})."
+        f"From the end of its stage to {until}, a task's return changed by {mean:+.3f} on average, at worst by "
+        f"{worst.change:+.3f} ({worst.task})."
     )
 
 
 def losses(told: Told, colour: str) -> Chart:
-    """The tasks that lost most: their return after their stage and in the last evaluation on the way."""
+    """The tasks that lost most: their return after their stage, and at the end or now."""
+    when = "at the end" if told.has_ended else "now"
     worst = sorted(told.kept, key=lambda one: one.change)[:WORST]
     across = span([value for one in worst for value in (one.first, one.last)])
     rows = [(one.task, [(one.first, one.first, "then"), (one.last, one.last, colour)]) for one in worst]
@@ -108,11 +111,11 @@ def losses(told: Told, colour: str) -> Chart:
         rows,
         across,
         title=f"Greatest losses first ({len(worst)} of {plural(len(told.kept), 'task')})",
-        about=remembered(told.kept),
+        about=remembered(told),
         say="{row}, {column}: return {value}",
-        table=Table(["task", "after its stage", "last on the way", "change"], numbers),
+        table=Table(["task", "after its stage", when, "change"], numbers),
         x="return",
-        legend=legend([("then thick", "after its stage"), (f"{colour} thick", "in its last evaluation on the way")]),
+        legend=legend([("then thick", "after its stage"), (f"{colour} thick", when)]),
     )
 
 
