@@ -19,9 +19,9 @@ from terminal import command
 from modlife import metrics
 from modlife.analysis.comparison import compare
 from modlife.analysis.report.told import read
-from modlife.analysis.show import Page, alarms, fitting, grouped, short_names, show, side_by_side
+from modlife.analysis.show import Page, alarms, differing, fitting, grouped, of_factor, short_names, show, side_by_side
 from modlife.analysis.sparks import BLOCKS, LETTERS, in_bins, ramp_for, sparkline, table
-from modlife.analysis.story import Story, TaskStory, Value, read_story
+from modlife.analysis.story import ModuleStory, Story, TaskStory, Value, read_story
 from modlife.domains.film import Now, captions, ending
 from modlife.runs.shipped import SHIPPED
 from modlife.runs.store import RunWriter
@@ -77,6 +77,21 @@ def test_modules_serve_every_task_once_per_factor(searched_64: Story):
         assert list(one.components.values()) == sorted(one.components.values(), reverse=True)
     assert searched_64.how["found"] == {"fresh": 4, "searched": 60}
     assert (searched_64.how["searched"], searched_64.how["as_expected"]) == (told["searched"], told["as_expected"])
+
+
+def test_many_modules_are_told_by_those_that_serve_most(searched_64: Story):
+    counts = {f"part-{n}": 9 - n for n in range(7)}
+    many = [ModuleStory("static", n, ("a",) * (20 - n), counts, "part-0") for n in range(11)]
+    rows = of_factor(many, whole=False)
+    assert [row[1] for row in rows[:-1]] == [str(n) for n in range(8)] and rows[-1][-1] == "and 3 modules more"
+    assert rows[0][-1] == "part-0 9, part-1 8, part-2 7, part-3 6 and 3 more"
+    assert len(of_factor(many, whole=True)) == 11 and "part-6 3" in of_factor(many, whole=True)[0][-1]
+
+
+def test_options_that_mean_the_same_are_no_difference(searched_64: Story):
+    every = read_story(RESULTS / "clear-64x250k-0")
+    assert (searched_64.options["tasks"], every.options["tasks"]) == (64, None)
+    assert not {"tasks", "curriculum"} & {row[0] for row in differing([searched_64, every])}
 
 
 def test_a_change_is_sure_beyond_two_standard_errors():

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from modlife.analysis.groups import in_steps
 from modlife.analysis.sparks import BLOCKS, in_bins, sparkline, table
-from modlife.analysis.story import SURE, Story, TaskStory
+from modlife.analysis.story import SURE, ModuleStory, Story, TaskStory
 from modlife.errors import plain
 from modlife.runs.store import OLD
 from modlife.timing import took
@@ -23,6 +23,8 @@ GROUPS = 32
 """About so many groups."""
 WORST = 10
 """Losses and alarms that are listed."""
+MODULES, COMPONENTS = 8, 4
+"""Modules of a factor, and components of each, that are named unless every task is asked for."""
 NARROW, WIDE = 8, 24
 """Letters of a curve."""
 MISSED = ("found", "online", "before", "structure")
@@ -227,12 +229,30 @@ def modules(story: Story, page: Page) -> list[str]:
             f"{how['searched']}; others may be as good. Steps of a search: {how['steps_per_search']:,} on average"
         )
     rows = [["factor", "module", "tasks", "first for", "serves"]]
-    for one in story.modules:
-        serves = ", ".join(f"{name} {count}" for name, count in one.components.items())
-        rows.append([one.factor, str(one.module), str(len(one.tasks)), one.made_for, serves])
+    for factor in dict.fromkeys(one.factor for one in story.modules):
+        rows += of_factor([one for one in story.modules if one.factor == factor], whole=page.every_task)
     body = table(rows, left=(0, 3, 4))
     indent = " " * body[0].index("serves")
     return [*lines, *(part for line in body for part in textwrap.wrap(line, page.width, subsequent_indent=indent))]
+
+
+def of_factor(modules: Sequence[ModuleStory], *, whole: bool) -> list[list[str]]:
+    """A row for each module of a factor; of many, those that serve most tasks, and how many more there are."""
+    kept = sorted(modules, key=lambda one: -len(one.tasks))[: None if whole else MODULES]
+    rows = [
+        [one.factor, str(one.module), str(len(one.tasks)), one.made_for, served(one, whole=whole)]
+        for one in modules
+        if one in kept
+    ]
+    more = len(modules) - len(kept)
+    return [*rows, [modules[0].factor, "", "", "", f"and {counted(more, 'module')} more"]] if more else rows
+
+
+def served(module: ModuleStory, *, whole: bool) -> str:
+    """The components that a module serves; of many, those with most tasks, and how many more there are."""
+    names = [f"{name} {count}" for name, count in module.components.items()]
+    more = 0 if whole else len(names) - COMPONENTS
+    return ", ".join(names[:COMPONENTS] if more > 0 else names) + (f" and {more} more" if more > 0 else "")
 
 
 def alarms(story: Story) -> list[str]:
@@ -306,13 +326,18 @@ def short_names(paths: Sequence[Path]) -> list[str]:
 
 def differing(stories: Sequence[Story]) -> list[list[str]]:
     """Options that are not the same in all lives that have them; a dash where one has not."""
-    names = dict.fromkeys(name for story in stories for name in story.options if name != "schema")
+    options = [meant(story) for story in stories]
     rows = []
-    for name in names:
-        values = {json.dumps(story.options[name]) for story in stories if name in story.options}
+    for name in dict.fromkeys(name for own in options for name in own if name != "schema"):
+        values = {json.dumps(own[name]) for own in options if name in own}
         if len(values) > 1:
-            rows.append([name, *(in_cell(story.options[name]) if name in story.options else "-" for story in stories)])
+            rows.append([name, *(in_cell(own[name]) if name in own else "-" for own in options)])
     return rows
+
+
+def meant(story: Story) -> dict[str, Any]:
+    """All options; where none is given for what the world or the agent says, what that is."""
+    return {**story.options, "tasks": story.standing.planned, "curriculum": story.config.order.name}
 
 
 def in_cell(value: Any) -> str:
