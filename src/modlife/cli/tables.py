@@ -1,6 +1,7 @@
 """Results as text for people."""
 
 import shutil
+import textwrap
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -9,6 +10,9 @@ MOST_LINES = 24
 
 MUCH = 0.05
 """A return whose loss is worth a word."""
+
+MODULES = "structure: a module for each factor; by-components: the modules first used for these components"
+"""What columns of an evaluation mean."""
 
 MEANINGS = {
     "zero-shot": "each task before learning it",
@@ -77,11 +81,12 @@ def evaluation_table(record: dict[str, Any], *, searched: Collection[str] = ()) 
     for task, mean, error, success, length in zip(*columns, strict=True):
         lines.append(f"{task:<{width}}  {mean:6.3f}  {error:5.3f}  {success:7.2f}  {length:6.1f}")
     if "structure" in record:
-        gap = "  " if len(lines[0]) + 21 <= terminal_width() else "\n    "  # a line of its own, where there is no room
-        lines[0] += f"{gap}structure  expected"
+        gap = "  " if len(lines[0]) + 26 <= terminal_width() else "\n    "  # a line of its own, where there is no room
+        lines[0] += f"{gap}structure  by-components"
         for number, (found, expected) in enumerate(zip(record["structure"], record["expected"], strict=True), start=1):
             lines[number] += f"{gap}{path_of(found):<9}  {path_of(expected) if expected else 'none'}"
     lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}")
+    lines += textwrap.wrap(MODULES, terminal_width()) if "structure" in record else []
     lines.append("+-: standard error of the mean over episodes")
     if "structure" in record:
         lines += as_expected(record, searched)
