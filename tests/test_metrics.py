@@ -387,7 +387,7 @@ def written(folder: Path, text: str | bytes) -> str:
 def test_a_table_of_anybodys_numbers(tmp_path: Path):
     end = command("metrics", written(tmp_path, TABLE), "--out", str(tmp_path / "out.csv"), "--confidence", "0.9")
     assert end.code == 0, end.err
-    assert "table.csv: 2 lives" in end.out and "90 %" in end.out
+    assert "table.csv: 2 lives" in end.out and "90 %" in end.out and "such as below 0 steps" in end.out
     with (tmp_path / "out.csv").open() as file:
         rows = {row["metric"]: row for row in csv.DictReader(file)}
     assert float(rows["average performance"]["value"]) == pytest.approx(2 / 3 + 0.05, abs=1e-6)

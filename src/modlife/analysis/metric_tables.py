@@ -54,6 +54,7 @@ def notes(confidence: float) -> tuple[str, ...]:
     return (
         "mean: over lives, of each life's mean over its tasks (or modules, or searches)",
         f"interval: {100 * confidence:g} %, whole lives resampled, with Student's t; not known of a single life",
+        "intervals reach as far down as up, also to where nothing can be, such as below 0 steps",
         "IQM: interquartile mean, over all tasks of all lives",
         "R[j, i]: return of task i after stage j of N; A: area under a learning curve, per step",
     )
