@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from PIL import Image
 
 from modlife import metrics
@@ -617,6 +618,12 @@ def test_figure_e2_draws_returns_against_the_number_of_modules(tmp_path: Path, d
         assert found[str(modules)] == (pytest.approx(value + 0.05), pytest.approx(0.05))
     assert "Comp.+Search, 8 modules, 2 seeds" in legend(figure.axes[0])
     assert "components of a factor: 4" in legend(figure.axes[2])
+    assert figure.axes[2].get_xticks().tolist() == [2, 3, 4, 6, 8]
+
+
+def test_figure_e2_has_whole_numbers_of_modules_only(tmp_path: Path, drawn: Callable[..., Any]):
+    figure, _ = drawn(figure_e2, made_up(tmp_path / "a", "comp-search-nc", steps=10**6))
+    assert figure.axes[2].get_xticks().tolist() == [4]
 
 
 def test_figure_e2_refuses_agents_without_a_number_of_modules(tmp_path: Path):
@@ -687,6 +694,22 @@ def test_curves_show_the_mean_and_every_task(tmp_path: Path, drawn: Callable[...
     assert last == pytest.approx({"": 0.15, **{axes.get_title(): n / 10 for n, axes in enumerate(small)}})
     figure, _ = drawn(curves, made_up(tmp_path / "c", tasks=1))
     assert len(figure.axes) == 1
+
+
+def test_curves_of_one_agent_in_different_tasks_are_told_apart(tmp_path: Path, drawn: Callable[..., Any]):
+    runs = [made_up(tmp_path / str(steps), tasks=1, seed=steps, steps=steps) for steps in (20_000, 40_000)]
+    names = {read_life(path).names for path in runs}
+    figure, _ = drawn(curves, *runs)
+    assert len(names) == 2 and "(2 tasks, one in each life, domain grid2d)" in figure.get_suptitle()
+    one, other = (np.array(to_rgb(drawing.get_color())) for drawing in figure.axes[0].get_lines()[:2])
+    assert np.abs(one - other).max() > 0.3
+
+
+def test_figure_3_says_what_names_of_ways_mean():
+    labels = ["Comp.+Search, 250k steps, bounded, search halving", "Comp.+Struct., 250k steps, bcq", "STL"]
+    said = figure_3.words_of(labels)
+    assert said == ["bcq, bounded: how they learn offline; halving: how they search for modules (`modlife list`)"]
+    assert figure_3.words_of(["STL, 250k steps"]) == []
 
 
 @pytest.mark.parametrize(("tasks", "expected"), [(0, (0, 0)), (2, (1, 2)), (4, (2, 2)), (7, (2, 4)), (64, (8, 8))])

@@ -34,6 +34,8 @@ class Group:
     """How many of its agent's groups come after it; the last, with most tasks, is drawn plainly."""
     order: int = 0
     """Which of the agents it is of; markers and hatches tell agents apart for those who see no colours."""
+    shade: str | None = None
+    """A colour of its own, where that of the agent would say too little."""
 
     @property
     def agent(self) -> str:
@@ -47,9 +49,11 @@ class Group:
 
     @property
     def colour(self) -> tuple[float, ...]:
-        """That of the agent, paler the more of its groups come after it."""
+        """Its own, or that of the agent, paler the more of its groups come after it."""
         from matplotlib.colors import to_rgb
 
+        if self.shade is not None:
+            return to_rgb(self.shade)
         strength = 0.3 + 0.7 * 0.8**self.place
         return tuple(1 - strength * (1 - part) for part in to_rgb(colour(self.agent)))
 

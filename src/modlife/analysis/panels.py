@@ -44,11 +44,18 @@ def sheet(
 
 def heading(figure: Any, text: str, lives: Sequence[FinishedLife]) -> None:
     """Says above all panels what is shown, of how many tasks, in which domain."""
-    counts = sorted({life.tasks for life in lives})
-    tasks = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
     domains = " and ".join(dict.fromkeys(life.config.domain.name for life in lives))
-    noun = "task" if counts == [1] else "tasks"
-    figure.suptitle(safe(f"{text} ({tasks} {noun}, domain {domains})"), fontsize=12)
+    figure.suptitle(safe(f"{text} ({tasks_of(lives)}, domain {domains})"), fontsize=12)
+
+
+def tasks_of(lives: Sequence[FinishedLife]) -> str:
+    """How many tasks lives learnt, in words."""
+    counts, different = sorted({life.tasks for life in lives}), {task for life in lives for task in life.names}
+    if len(counts) > 1:
+        return f"{counts[0]} to {counts[-1]} tasks"
+    if counts == [1]:
+        return f"{len(different)} tasks, one in each life" if len(different) > 1 else "1 task"
+    return f"{counts[0]} tasks"
 
 
 def safe(text: str) -> str:

@@ -1,14 +1,16 @@
 """Learning curves of anyone's lives, grouped by what differs: the mean over tasks, and each task by itself."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from modlife.analysis.groups import Group, grouped, over_seeds
-from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
+from modlife.analysis.lives import FinishedLife, Row, colour, label, read_lives, save
 from modlife.analysis.panels import draw_band, draw_curves, fit, heading, safe
+from modlife.analysis.report.colours import told_apart
 
 MOST = 100
 """Tasks that are drawn singly, at most; the table has them all."""
@@ -23,7 +25,7 @@ def draw(paths: Sequence[Path], out: Path) -> None:
     from matplotlib.figure import Figure
 
     lives = read_lives(paths)
-    groups = grouped(lives, lambda life: label(life.agent))
+    groups = recoloured(grouped(lives, lambda life: label(life.agent)))
     tasks = list(dict.fromkeys(task for life in lives for task in life.curves.tasks))
     rows, columns = shape(len(tasks) if 1 < len(tasks) <= MOST else 0)
     widths = [WIDE, SMALL[0] * columns] if columns else [WIDE]
@@ -37,6 +39,12 @@ def draw(paths: Sequence[Path], out: Path) -> None:
     heading(figure, f"Learning curves{': mean over tasks, and each task by itself' if columns else ''}", lives)
     fit(figure, height=max(4.0, SMALL[1] * rows - 1))
     save(figure, found + [row for task in tasks for group in groups for row in rows_of(task, group)], out)
+
+
+def recoloured(groups: Sequence[Group]) -> list[Group]:
+    """Groups with colours that can be told apart, also those of one agent."""
+    colours = told_apart([colour(group.agent) for group in groups])
+    return [replace(group, shade=shade) for group, shade in zip(groups, colours, strict=True)]
 
 
 def shape(tasks: int) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """The paper's Figure 3: lifelong learning. Curves, zero-shot return as tasks accumulate, and returns by phase."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from modlife.analysis.panels import (
     with_bands,
     with_intervals,
 )
+from modlife.lifelong.settings import CONSOLIDATORS, SEARCHES
 from modlife.metrics import PHASES, mean_and_error
 
 WINDOW = 8
@@ -100,7 +102,16 @@ def remarks(groups: Sequence[Group], *, missing: bool) -> str:
         found.append("zero-shot of agents that search: after the search")
     if missing:
         found.append("no bar: the agent has no such phase")
-    return "\n".join(found)
+    return "\n".join([*found, *words_of(group.label for group in groups)])
+
+
+def words_of(labels: Iterable[str]) -> list[str]:
+    """What names of ways to learn offline and to search mean that stand in labels."""
+    words = {word for label in labels for word in re.findall(r"[\w-]+", label)}
+    meanings = {"learn offline": CONSOLIDATORS.names, "search for modules": SEARCHES.names}
+    known = {what: [name for name in names if name in words] for what, names in meanings.items()}
+    said = [f"{', '.join(names)}: how they {what}" for what, names in known.items() if names]
+    return [f"{'; '.join(said)} (`modlife list`)"] if said else []
 
 
 def values_after(lives: Sequence[FinishedLife], when: str, what: str = "return") -> list[float]:
