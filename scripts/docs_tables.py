@@ -121,7 +121,9 @@ BARS = {
 
 
 def bar(life: FinishedLife, name: str) -> float:
-    """The mean over tasks of one of the paper's bars."""
+    """The mean over tasks of one of the paper's bars; not known where a life tells of no phases."""
+    if name == "offline" and name not in life.by_phase:
+        return float("nan")
     return known_mean(BARS[name](scored(life.path)))
 
 
