@@ -8,6 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # What is never imported need not be compiled: that would be two fifths of the time of an installation.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+SLOW := installing into $(VENV) (730 MB or more, a minute or two) ...
 
 .PHONY: demo demo-robot test pytest lint format lowest clean
 
@@ -60,14 +61,17 @@ clean:
 
 # The files below are stamps: what they name is installed, and pyproject.toml has not changed since.
 $(VENV)/base: pyproject.toml | $(BIN)/python
+	@echo "$(SLOW)"
 	$(PIP) --editable .
 	@touch $@
 
 $(VENV)/robot: pyproject.toml | $(BIN)/python
+	@echo "$(SLOW)"
 	$(PIP) --editable '.[robot]'
 	@touch $@
 
 $(VENV)/dev: pyproject.toml | $(BIN)/python
+	@echo "$(SLOW)"
 	$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/base $(VENV)/robot
 

@@ -1,5 +1,7 @@
 """Time left is right: the model on its own, on what real lives took, and what people see of it."""
 
+import io
+import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +16,13 @@ from rich.console import Console
 from rich.progress import Progress
 from terminal import lenient
 
+from modlife.cli.counter import counting
 from modlife.cli.progress import Lines, Meter, columns_for
 from modlife.lifelong.agent import AgentState, Facts
 from modlife.lifelong.agents import AGENTS
 from modlife.lifelong.foresight import foreseen_structures, sharing_counts, work_ahead
 from modlife.lifelong.loop import Left, Moment
+from modlife.pauses import counted
 from modlife.runs.clock import seconds_within
 from modlife.runs.config import LifeConfig, build, life_from_options
 from modlife.runs.final import final_work
@@ -341,3 +345,29 @@ def test_times_are_no_more_precise_than_they_can_be():
     seconds = (-3, 4, 12, 54, 56, 100, 1150, 1300, 3590, 5400, 40_000, 1e6)
     words = "a few seconds, a few seconds, 10 s, 55 s, 1 min, 2 min, 19 min, 20 min, 1.0 h, 1.5 h, 11 h, 12 days"
     assert [foreseen(one).removeprefix("about ") for one in seconds] == words.split(", ")
+
+
+# A line that counts
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_takes_long_is_counted_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with counting():
+        assert [one for one in counted("ab", "tasks", each=2, whole=3) for _ in counted("xyz", "inside")] == [*"aaabbb"]
+    said = [text for text in terminal.getvalue().split("\r") if text.strip()]
+    assert [text for text in said if text == text.strip()] == ["tasks: 0 of 3 ...", "tasks: 2 of 3 ..."]
+    assert terminal.getvalue().endswith("\r")  # the line is gone
+    before = terminal.getvalue()
+    assert list(counted("ab", "tasks")) == [*"ab"] and terminal.getvalue() == before
+
+
+def test_elsewhere_nothing_is_counted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stderr", plain_file := io.StringIO())
+    with counting():
+        assert list(counted("ab", "tasks")) == [*"ab"]
+    assert plain_file.getvalue() == ""

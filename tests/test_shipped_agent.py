@@ -67,7 +67,9 @@ def test_eval_and_play_use_it_when_no_run_is_named(tmp_path: Path):
     assert table.code == 0 and "has learnt 48 of the 64 tasks of 'grid2d'" in table.err
     assert table.out.splitlines()[-1].startswith("On 1 of these 2 tasks it was never trained: it tried combinations")
     film = command("play", "--task", "floor/purple/dynamics-3", "--episodes", "1", "--out", "a.gif", cwd=tmp_path)
-    assert film.out.startswith("it in floor/purple/dynamics-3: mean return 0.") and "goal met in 1 of 1" in film.out
+    assert (
+        film.out.startswith("the agent in floor/purple/dynamics-3: mean return 0.") and "goal met in 1 of 1" in film.out
+    )
     with Image.open(tmp_path / "a.gif") as frames:
         assert frames.size == (256, 316) and getattr(frames, "n_frames", 1) > 2  # with lines of text below the grid
 

@@ -1,8 +1,13 @@
-"""Where long computations can be stopped: loops between compiled calls pause, and whoever runs them may raise there."""
+"""Where long computations can be stopped and watched: loops pause between calls, and count what they have done."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
+
+ItemT = TypeVar("ItemT")
+Watcher = Callable[[str, int, int], None]
+"""Is told what is counted, how much of it is done, and of how much."""
 
 _here = threading.local()
 
@@ -22,3 +27,27 @@ def stopped_by(check: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _here.check = before
+
+
+def counted(items: Sequence[ItemT], what: str, *, each: int = 1, whole: int | None = None) -> Iterator[ItemT]:
+    """Items one by one, each of so many parts of a whole; who watches is told how far it is, but of nothing inside."""
+    watch: Watcher | None = getattr(_here, "watch", None)
+    if watch is None:
+        yield from items
+        return
+    parts = len(items) * each if whole is None else whole
+    for number, item in enumerate(items):
+        watch(what, number * each, parts)
+        with watched_by(None):
+            yield item
+    watch(what, parts, parts)
+
+
+@contextmanager
+def watched_by(watch: Watcher | None) -> Iterator[None]:
+    """While this lasts, whatever this thread counts is told; or nothing is."""
+    before, _here.watch = getattr(_here, "watch", None), watch
+    try:
+        yield
+    finally:
+        _here.watch = before

@@ -11,6 +11,7 @@ import tyro
 
 from modlife.checks import check_evaluation
 from modlife.cli.choices import Json
+from modlife.cli.counter import counting
 from modlife.cli.words import tell
 from modlife.errors import InputError
 from modlife.metrics import stages_of
@@ -62,7 +63,8 @@ def run(options: Options) -> None:
         tell(sentence)
     tasks = options.task or (found.unseen if options.unseen else None)
     asked = {name: getattr(options, name) for name in ("episodes", "acting", "seed", "by_components")}
-    record = found.evaluate(tasks, **asked)
+    with counting():
+        record = found.evaluate(tasks, **asked)
     if options.as_json:
         print(json.dumps(record))
         return

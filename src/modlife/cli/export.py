@@ -5,6 +5,7 @@ from pathlib import Path
 
 import tyro
 
+from modlife.cli.counter import counting
 from modlife.cli.words import check_file, tell, whole_file
 from modlife.errors import InputError, plain
 from modlife.exports.packages import need
@@ -38,14 +39,15 @@ def run(options: Options) -> None:
     if options.onnx is not None:
         from modlife.exports.onnx_policy import export_onnx
 
-        with whole_file(options.onnx) as aside:
+        with whole_file(options.onnx) as aside, counting():
             sentence = export_onnx(found, next(iter(options.task), None), aside)
         print(plain(f"{found.task(next(iter(options.task), None))}: {options.onnx}, {sentence}"))
     if options.minari is not None:
         from modlife.exports.minari_sets import export_minari
 
-        for sentence in export_minari(found, options.task, options.minari):
-            print(plain(sentence), flush=True)
+        with counting():
+            for sentence in export_minari(found, options.task, options.minari):
+                print(plain(sentence), flush=True)
 
 
 def check(options: Options) -> None:

@@ -9,6 +9,7 @@ import tyro
 
 from modlife.checks import check_count, check_seed
 from modlife.cli.choices import usual_world
+from modlife.cli.counter import counting
 from modlife.cli.tables import path_of
 from modlife.cli.words import check_file, tell, whole_file
 from modlife.domains.domain import DOMAINS, environment_of
@@ -69,7 +70,7 @@ def run(options: Options) -> None:
 
     who, domain, env, task, act, modules = unlearnt(options) if options.beside else learnt(options)
     pictures = domain.of("pictures", env)
-    with whole_file(options.out) as aside:
+    with whole_file(options.out) as aside, counting():
         asked = {"episodes": options.episodes, "seed": options.seed, "modules": modules}
         returns, solved = film(env, pictures, task, act, aside, **asked)
     mean = sum(returns) / len(returns)
@@ -88,7 +89,7 @@ def learnt(options: Options) -> tuple[Any, ...]:
         tell(sentence)
     task = found.task(options.task)
     act, (structure, *_) = found.actor(task), found.agent.about(found.knowing([task]), [task]).get("structure", [()])
-    return options.run or "it", found.domain, found.agent.env, task, act, path_of(structure or ())
+    return options.run or "the agent", found.domain, found.agent.env, task, act, path_of(structure or ())
 
 
 def unlearnt(options: Options) -> tuple[Any, ...]:

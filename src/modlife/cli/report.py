@@ -8,6 +8,7 @@ from typing import Any
 
 import tyro
 
+from modlife.cli.counter import counting
 from modlife.cli.words import check_file, tell
 from modlife.errors import InputError, plain
 
@@ -42,13 +43,14 @@ def run(options: Options) -> None:
         raise InputError("Give at least one run directory.")
     from modlife.analysis.report.page import write
 
-    seen = looks(options.runs)
-    study = next(seen)
-    while options.watch and not study.has_ended:
-        write(options.out, study, reload=EVERY)
-        tell(f"{options.out}: {standing(study)}; Ctrl-C ends the watch.")
+    with counting():
+        seen = looks(options.runs)
         study = next(seen)
-    size = write(options.out, study, films(options, study))
+        while options.watch and not study.has_ended:
+            write(options.out, study, reload=EVERY)
+            tell(f"{options.out}: {standing(study)}; Ctrl-C ends the watch.")
+            study = next(seen)
+        size = write(options.out, study, films(options, study))
     print(plain(f"{options.out}: {standing(study)}, {size / 1000:,.0f} kB; open it in a browser."))
 
 

@@ -13,6 +13,7 @@ from modlife.domains.env import Action, Environment, PRNGKey
 from modlife.domains.graph import Discrete
 from modlife.domains.pictures import Picture, save_gif, with_captions
 from modlife.memory import check_memory
+from modlife.pauses import counted
 from modlife.types import Pytree, Task
 
 Act = Callable[[Pytree, PRNGKey], Action]
@@ -75,7 +76,7 @@ def film(
     reset, step = jax.jit(lambda key: env.reset(indices, key=key)), jax.jit(env.step)
     frames: list[Picture] = []
     returns, solved = [], []
-    for episode in range(episodes):
+    for episode in counted(range(episodes), "episodes filmed"):
         key = jax.random.fold_in(jax.random.key(seed), episode)
         scenes = list(play(env, pictures, reset(key), step, act, key=key))
         if episode == 0:

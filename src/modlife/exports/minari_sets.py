@@ -33,6 +33,7 @@ from modlife.domains.env import Environment
 from modlife.errors import InputError, StoreError
 from modlife.exports.face import Face, action_space, face_of, spec_of
 from modlife.learners.replay import Packing, Replay, Transition, in_order
+from modlife.pauses import counted
 from modlife.runs.load import Run
 from modlife.runs.restore import newest_readable
 from modlife.runs.store import RunDirectory
@@ -81,7 +82,7 @@ def export_minari(run: Run, names: Sequence[str], root: Path) -> Iterator[str]:
     for task in chosen:
         if task not in replays:
             raise InputError(f"'{run.path}' holds no replay of '{task}'; it holds that of {len(replays)} tasks.")
-    for task in chosen:
+    for task in counted(chosen, "tasks looked through"):
         if not in_order(run.agent, replays[task].read()):
             raise InputError(
                 f"Of '{task}', '{run.path}' keeps single moments, not episodes: there is nothing to make a data set of."

@@ -28,6 +28,7 @@ from modlife.errors import InputError, StoreError
 from modlife.exports.face import Face, face_of, spec_of
 from modlife.exports.jaxpr_onnx import as_onnx
 from modlife.learners.rollout import start
+from modlife.pauses import counted
 from modlife.policies.distributions import Distribution, Gaussian
 from modlife.policies.modular import AnyOutput, GaussianOutput
 from modlife.runs.load import Run
@@ -137,7 +138,7 @@ def observed(env: Environment, task: Task) -> Pytree:
         actions = random_action(env, (ENVS,), key=acting)
         return step_batch(env, states, actions, key=restarting).states, jax.vmap(env.observe)(states)
 
-    for time in range(STEPS):
+    for time in counted(range(STEPS), "observations to check the model with", each=ENVS):
         states, seen = go_on(states, jax.random.key(time))
         found.append(seen)
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *found)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from modlife.arrays import ints
 from modlife.domains.env import Environment, PRNGKey, at_once, is_slow
 from modlife.learners.rollout import Episodes, Playing, begin_episodes, play
-from modlife.pauses import pause
+from modlife.pauses import counted, pause
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import Network
@@ -76,7 +76,7 @@ class Judge:
         indices = np.array([self.env.graph.indices(tasks[n]) for n in places])
         keys = jax.random.split(key, len(places))
         pieces = []
-        for start in range(0, len(places), size):
+        for start in counted(range(0, len(places), size), "tasks evaluated", each=size, whole=len(tasks)):
             here = slice(start, start + size)
             together = stacked([policies[n] for n in places[here]])
             pieces.append(evaluate_chunk(self, together, ints(indices[here]), keys[here]))

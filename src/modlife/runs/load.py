@@ -15,6 +15,7 @@ from modlife.lifelong.agent import Agent, AgentState
 from modlife.lifelong.loop import evaluate_agent
 from modlife.lifelong.reports import evaluation_record
 from modlife.lifelong.search import found_structure
+from modlife.pauses import counted
 from modlife.policies.distributions import noise
 from modlife.policies.modular import Output
 from modlife.runs.config import LifeConfig
@@ -91,7 +92,9 @@ class Run:
 
         The search tries the modules as they are, in episodes of its own; nothing is learnt.
         """
-        more = {task: found for task in tasks if (found := self.search(task)) is not None}
+        never_met = [task for task in tasks if task not in self.state.met]
+        every = counted(never_met, "new tasks whose modules were searched for")
+        more = {task: found for task in every if (found := self.search(task)) is not None}
         met, structures = (*self.state.met, *more), (*self.state.structures, *more.values())
         return self.state.noting(met=met, structures=structures) if more else self.state
 

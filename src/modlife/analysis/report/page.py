@@ -21,6 +21,7 @@ from modlife.analysis.report.markup import Markup, element, escaped, joined
 from modlife.analysis.report.panels import ORIGINS, PANELS
 from modlife.analysis.report.sections import Fold, Part, Section
 from modlife.analysis.report.told import Study
+from modlife.pauses import counted
 
 ASSETS = files("modlife.analysis.report") / "assets"
 
@@ -33,7 +34,7 @@ def asset(name: str) -> str:
 def page(study: Study, strips: Sequence[Strip] = (), *, reload: int | None = None) -> str:
     """The page, as HTML; `reload` is the number of seconds after which it shows itself anew."""
     panels = [*PANELS, lambda study: films.section(strips), *ORIGINS]
-    sections = [section for panel in panels if (section := panel(study)) is not None]
+    sections = [section for panel in counted(panels, "sections drawn") if (section := panel(study)) is not None]
     style, script = stylesheet(study), asset("script.js")
     title, again = title_of(study), element("meta", http_equiv="refresh", content=reload) if reload else ""
     return Template(asset("page.html")).substitute(

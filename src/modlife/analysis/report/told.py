@@ -13,6 +13,7 @@ from modlife.analysis.groups import Group, grouped, in_steps
 from modlife.analysis.lives import FinishedLife, label, read_life, without_copies
 from modlife.errors import InputError
 from modlife.metrics import Record
+from modlife.pauses import counted
 from modlife.runs.store import RunDirectory
 
 
@@ -202,7 +203,7 @@ def read_all(paths: Sequence[Path]) -> Study:
     if not paths:
         raise InputError("Give at least one run directory.")
     different = {path.resolve(): path for path in reversed(paths)}
-    return study_of([read(path) for path in reversed(different.values())])
+    return study_of([read(path) for path in counted([*reversed(different.values())], "lives read")])
 
 
 def study_of(lives: Sequence[Told]) -> Study:
