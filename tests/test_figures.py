@@ -707,8 +707,9 @@ def test_curves_of_one_agent_in_different_tasks_are_told_apart(tmp_path: Path, d
 
 def test_figure_3_says_what_names_of_ways_mean():
     labels = ["Comp.+Search, 250k steps, bounded, search halving", "Comp.+Struct., 250k steps, bcq", "STL"]
-    said = figure_3.words_of(labels)
-    assert said == ["bcq, bounded: how they learn offline; halving: how they search for modules (`modlife list`)"]
+    offline, search = figure_3.words_of(labels)
+    assert offline == "bcq, bounded: ways to learn offline (modlife list)"
+    assert search == "halving: ways to search for modules (modlife list)"
     assert figure_3.words_of(["STL, 250k steps"]) == []
 
 

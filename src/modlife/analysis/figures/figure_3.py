@@ -110,8 +110,7 @@ def words_of(labels: Iterable[str]) -> list[str]:
     words = {word for label in labels for word in re.findall(r"[\w-]+", label)}
     meanings = {"learn offline": CONSOLIDATORS.names, "search for modules": SEARCHES.names}
     known = {what: [name for name in names if name in words] for what, names in meanings.items()}
-    said = [f"{', '.join(names)}: how they {what}" for what, names in known.items() if names]
-    return [f"{'; '.join(said)} (`modlife list`)"] if said else []
+    return [f"{', '.join(names)}: ways to {what} (modlife list)" for what, names in known.items() if names]
 
 
 def values_after(lives: Sequence[FinishedLife], when: str, what: str = "return") -> list[float]:
