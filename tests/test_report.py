@@ -110,6 +110,27 @@ def test_the_page_of_twenty_lives_is_small(chromium: Browser, several: Path):
     assert kinds == len(lives) >= 2 + 9  # lifelong, and multi-task with three networks and three numbers of tasks
 
 
+def test_lives_of_a_comparison_have_no_elements_until_they_are_opened(chromium: Browser, several: Path):
+    chromium.like()
+    chromium.open(several, script=False)
+    whole = chromium.ask("document.querySelectorAll('*').length")
+    assert chromium.ask("document.querySelectorAll('#memory .plot').length") > 20  # all is there without a script
+    chromium.open(several)
+    assert chromium.ask("document.querySelectorAll('*').length") < whole / 4
+    second = "document.querySelectorAll('#memory > .parts > details')[1]"
+    assert chromium.ask(f"{second}.querySelectorAll('*').length") == 2
+    for _ in range(2):  # it is remembered
+        chromium.ask(f"{second}.open = true")
+        chromium.until(f"{second}.querySelectorAll('.plot').length === 2")
+        chromium.ask(f"{second}.querySelector('.plot').focus()")
+        chromium.key("ArrowRight")
+        assert "tasks were learnt: return" in chromium.ask("document.getElementById('said').textContent")
+        chromium.open(several)
+    assert chromium.ask(f"{second}.open && {second}.querySelectorAll('.plot').length") == 2
+    assert chromium.complaints == []
+    chromium.ask("sessionStorage.clear()")
+
+
 @pytest.mark.parametrize("width", [1280, 375])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_chart_is_drawn_without_complaint(chromium: Browser, one: Path, theme: str, width: int):

@@ -106,6 +106,7 @@ def part_of(part: Part, numbers: Iterator[int]) -> Markup:
     if isinstance(part, Chart):
         return part.html(next(numbers))
     if isinstance(part, Fold):
-        title = element("summary", part.title)
-        return element("details", title, parts_of(part.parts, numbers), open="" if part.is_open else None)
+        title, content = element("summary", part.title), parts_of(part.parts, numbers)
+        content = element("noscript", content) if part.is_late else content  # where there are scripts, that is text
+        return element("details", title, content, open="" if part.is_open else None)
     return part

@@ -15,6 +15,8 @@ class Fold:
     title: str
     parts: "Sequence[Part]"
     is_open: bool = False
+    is_late: bool = False
+    """Whether a script makes its elements when it is opened first: a page of many lives has too many to begin with."""
 
 
 Part = Chart | Markup | Fold
@@ -48,7 +50,7 @@ def of_each(study: Study, make: Callable[[Told], Sequence[Part]]) -> list[Part]:
     made = [(told, parts) for told in study.lives if (parts := make(told))]
     if study.only:
         return [part for _, parts in made for part in parts]
-    return [Fold(told.name, parts, is_open=place == 0) for place, (told, parts) in enumerate(made)]
+    return [Fold(told.name, parts, is_open=place == 0, is_late=place > 0) for place, (told, parts) in enumerate(made)]
 
 
 def note(text: object) -> Markup:

@@ -214,15 +214,34 @@
     memory.write("theme", dark ? "light" : "dark");
   });
   const open = new Set(JSON.parse(memory.read("open") || "[]"));
-  document.querySelectorAll("details").forEach((details, number) => {
-    if (open.has(number)) details.open = true;
-    details.addEventListener("toggle", () => {
-      if (details.open) open.add(number); else open.delete(number);
-      memory.write("open", JSON.stringify([...open]));
+
+  // What many lives have to show is text in a noscript element until somebody opens it.
+  const fill = (details, name) => {
+    const text = details.querySelector(":scope > noscript");
+    if (!text) return;
+    const made = document.createElement("template");
+    made.innerHTML = text.textContent;
+    text.replaceWith(made.content);
+    wake(details, name);
+  };
+
+  const wake = (root, name) => {
+    root.querySelectorAll(".plot").forEach((plot) => new Chart(plot));
+    root.querySelectorAll(".film").forEach((figure) => new Film(figure));
+    root.querySelectorAll("details").forEach((details, number) => {
+      const own = name + "/" + number;
+      details.addEventListener("toggle", () => {
+        if (details.open) open.add(own); else open.delete(own);
+        memory.write("open", JSON.stringify([...open]));
+        if (details.open) fill(details, own);
+      });
+      if (open.has(own)) {
+        details.open = true;
+        fill(details, own);
+      }
     });
-  });
+  };
 
   document.querySelector(".hint").hidden = false;
-  document.querySelectorAll(".plot").forEach((plot) => new Chart(plot));
-  document.querySelectorAll(".film").forEach((figure) => new Film(figure));
+  wake(document, "");
 })();
