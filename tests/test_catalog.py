@@ -1,6 +1,7 @@
 """The catalog of experiments: all that is in it can be lived; one experiment is lived, drawn, and told beforehand."""
 
 import csv
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from modlife.analysis import estimates
 from modlife.analysis.catalog import EXPERIMENTS, SCALES, Experiment, Lot, Scale
 from modlife.analysis.figures import FIGURES
 from modlife.analysis.lives import read_life
+from modlife.analysis.studies import TUNED
 from modlife.cli import sweep
 from modlife.runs.config import LifeConfig, life_from_options
 from modlife.runs.glimpses import all_left
@@ -48,8 +50,25 @@ def test_the_scale_of_the_paper_has_its_steps_seeds_and_tasks():
     assert sorted({life.config.settings.module_count(life.config.world.graph) for life in fewer}) == [2, 3, 4, 6, 8]
 
 
+@pytest.mark.parametrize("scale", SCALES)
+def test_baselines_have_what_was_chosen_for_them_at_every_scale(scale: Scale):
+    lives = [life.config for name in ("fig3", "figE1") for life in EXPERIMENTS[name].planned(scale, Path())]
+    assert {life.agent for life in lives} >= set(TUNED)
+    for life in lives:
+        for group, values in TUNED.get(life.agent, {}).items():
+            found = dataclasses.asdict(getattr(life.settings, group))
+            assert {name: found[name] for name in values} == values
+
+
+def test_the_number_of_modules_is_varied_in_both_orders():
+    lives = [life.config for life in EXPERIMENTS["figE2"].planned("small", Path())]
+    counts = {(life.agent, life.settings.module_count(life.world.graph)) for life in lives}
+    assert counts == {(agent, n) for agent in ("comp-search", "comp-search-nc") for n in (2, 3, 4, 6)}
+
+
 def test_the_lives_of_the_documentation_are_those_of_the_catalog():
-    known = {life.out: life.config for experiment in EXPERIMENTS for life in experiment.planned("small", Path("runs"))}
+    every = (EXPERIMENTS[name].planned(scale, Path("runs")) for name in EXPERIMENTS.names for scale in SCALES)
+    known = {life.out: life.config for lives in every for life in lives}
     for life in sweep.planned((ROOT / "docs/lives.txt").read_text(), Path("runs")):
         assert known[life.out] == life.config
 

@@ -2,8 +2,9 @@
 
 `smoke` shows within minutes that everything runs, in tiny worlds: its figures say nothing about agents. `small` is the
 paper's worlds (of robots, a part) with fewer steps and seeds; there the agents with modules learn
-offline by bounded rehearsal, and search by halving. `paper` has the paper's steps, seeds and settings. Lives of several
-figures are the same lives: a name stands for one config, whoever asks.
+offline by bounded rehearsal, and search by halving. `paper` has the paper's steps, seeds and settings. In the 2-D world
+baselines have at every scale what was chosen for them (`studies.TUNED`): the paper's lambdas go with another count of
+information. Lives of several figures are the same lives: a name stands for one config, whoever asks.
 """
 
 import dataclasses
@@ -106,24 +107,26 @@ OURS: dict[str, Any] = {**BOUNDED, "search": "halving"}
 """Our way to learn offline, and to search."""
 
 
+def chosen(agent: str) -> Mapping[str, Any]:
+    """The settings that were chosen for an agent in the 2-D world, where there are any."""
+    return TUNED.get(agent, {})
+
+
 def tiny(agent: str, *, tasks: int = 6, tag: str = "", **options: Any) -> Lot:
     """One life in a tiny 2-D world."""
-    return Lot(f"{agent}-smoke{tag}", agent, 1, {**QUICK, "world": TINY, "tasks": tasks, **options})
+    return Lot(f"{agent}-smoke{tag}", agent, 1, {**QUICK, "world": TINY, "tasks": tasks, **chosen(agent), **options})
 
 
 def quarter(agent: str, *, tasks: int | None = None, seeds: int = 3, tag: str = "", **options: Any) -> Lot:
     """Lives in the paper's 2-D world with 250,000 steps a task; of all 64 tasks, unless so many are said."""
-    return Lot(f"{agent}-{tasks or 64}x250k{tag}", agent, seeds, {"steps": 250_000, "tasks": tasks, **options})
-
-
-def tuned(agent: str) -> Lot:
-    """The same with the settings that were chosen for an agent, where there are any."""
-    return quarter(agent, **TUNED.get(agent, {}))
+    length = {"steps": 250_000, "tasks": tasks}
+    return Lot(f"{agent}-{tasks or 64}x250k{tag}", agent, seeds, {**length, **chosen(agent), **options})
 
 
 def full(agent: str, *, tasks: int | None = None, tag: str = "", **options: Any) -> Lot:
     """The paper's lives: a million steps a task, six seeds."""
-    return Lot(f"{agent}-{tasks or 64}x1M{tag}", agent, 6, {"steps": 1_000_000, "tasks": tasks, **options})
+    length = {"steps": 1_000_000, "tasks": tasks}
+    return Lot(f"{agent}-{tasks or 64}x1M{tag}", agent, 6, {**length, **chosen(agent), **options})
 
 
 def tiny_arms(agent: str) -> Lot:
@@ -168,6 +171,7 @@ COUNTS = (16, 32, 48)
 """Training tasks of multi-task agents, of 64."""
 SEARCH, STRUCT = quarter("comp-search", tag="-halving", **OURS), quarter("comp-struct", tag="-bounded", **BOUNDED)
 RANDOM_ORDER = quarter("comp-search-nc", tag="-halving", **OURS)
+SEARCHING = ("comp-search-nc", "comp-search")
 PLAIN = ("stl", "finetune", "ewc", "pc", "clear", "reset-distill")
 BATCH_PC, MODULAR_CLEAR = quarter("pc-bcq", seeds=2, **BOUNDED), quarter("clear-modular", seeds=2)
 ROBOTS = ("comp-struct", "comp-search", "stl", "pc")
@@ -197,7 +201,7 @@ EXPERIMENTS = Table(
         "fig3",
         {
             "smoke": [tiny(agent) for agent in ("comp-search", "comp-struct", "stl", "pc", "ewc", "clear")],
-            "small": [SEARCH, STRUCT, RANDOM_ORDER, *(tuned(agent) for agent in PLAIN)],
+            "small": [SEARCH, STRUCT, RANDOM_ORDER, *(quarter(agent) for agent in PLAIN)],
             "paper": [full(agent) for agent in ("comp-search", "comp-struct", "comp-search-nc", *PLAIN)],
         },
     ),
@@ -222,7 +226,7 @@ EXPERIMENTS = Table(
             ],
             "small": [
                 *(quarter(agent, tasks=n, seeds=2) for agent in ("mtl", "mtl-chain") for n in COUNTS),
-                *(SEARCH, tuned("clear"), MODULAR_CLEAR, tuned("pc"), BATCH_PC),
+                *(SEARCH, quarter("clear"), MODULAR_CLEAR, quarter("pc"), BATCH_PC),
             ],
             "paper": [
                 *(full(agent, tasks=n) for agent in ("mtl", "mtl-chain") for n in COUNTS),
@@ -232,23 +236,24 @@ EXPERIMENTS = Table(
     ),
     Experiment(
         "figE2",
-        "the searching agent with fewer and more modules than components, tasks in random order",
+        "the searching agent with fewer and more modules than components, in the paper's order and in a random one",
         "figE2",
         {
             "smoke": [
-                tiny("comp-search-nc"),
-                *(tiny("comp-search-nc", tag=f"-modules-{n}", modules=n) for n in (1, 3)),
+                *(tiny(agent) for agent in SEARCHING),
+                *(tiny(agent, tag=f"-modules-{n}", modules=n) for agent in SEARCHING for n in (1, 3)),
             ],
             "small": [
-                RANDOM_ORDER,
+                *(RANDOM_ORDER, SEARCH),
                 *(
-                    quarter("comp-search-nc", seeds=2, tag=f"-halving-modules-{n}", modules=n, **OURS)
+                    quarter(agent, seeds=2, tag=f"-halving-modules-{n}", modules=n, **OURS)
+                    for agent in SEARCHING
                     for n in (2, 3, 6)
                 ),
             ],
             "paper": [
-                full("comp-search-nc"),
-                *(full("comp-search-nc", tag=f"-modules-{n}", modules=n) for n in (2, 3, 6, 8)),
+                *(full(agent) for agent in SEARCHING),
+                *(full(agent, tag=f"-modules-{n}", modules=n) for agent in SEARCHING for n in (2, 3, 6, 8)),
             ],
         },
     ),
@@ -278,6 +283,7 @@ EXPERIMENTS = Table(
             "paper": [
                 *(full(agent) for agent in ("comp-search", "comp-struct")),
                 *(full(agent, tag="-bounded", **BOUNDED) for agent in ("comp-search", "comp-struct")),
+                *(full(agent, tag="-halving", **OURS) for agent in SEARCHING),
             ],
         },
     ),
