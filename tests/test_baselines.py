@@ -4,7 +4,8 @@ Known mistakes of other implementations are tried here by number, `test_pitfall_
 
      1  the square of a mean gradient in place of the mean of squares
      2  information of the actions taken in place of its expectation over actions
-     3  lambda copied from elsewhere, where information is counted otherwise             (test_tuning.py)
+     3  lambda copied from elsewhere, where information is counted otherwise: loss and penalty are told (and
+        test_tuning.py)
      4  decay of old information that also averages away the new
      5  information of the wrong task, or of another moment
      6  information normalised wrongly: does not apply, it is a mean over states and is not normalised
@@ -71,7 +72,7 @@ from modlife.lifelong.finetune import OneNetwork
 from modlife.lifelong.loop import Moment, evaluate_agent, live
 from modlife.lifelong.progress_batch import ProgressBatch
 from modlife.lifelong.progress_compress import ProgressCompress
-from modlife.lifelong.reports import Evaluated
+from modlife.lifelong.reports import Evaluated, held_record
 from modlife.lifelong.reset_distill import ResetDistill
 from modlife.policies.bank import parameter_count
 from modlife.policies.columns import Beside, Columns, TwoColumns, is_layer
@@ -213,7 +214,7 @@ def test_pitfall_08_what_only_the_critic_uses_has_no_information():
 def test_the_pull_is_the_gradient_of_the_penalty():
     rng = np.random.default_rng(0)
     params, then, weights = (tuple(map(jnp.asarray, rng.random((2, 3, 4), np.float32))) for _ in range(3))
-    anchor = Anchor(then, weights, jnp.zeros(2))
+    anchor = Anchor.at(then, weights)
 
     def penalty(params: Any) -> Array:
         return jnp.float32(0) + sum(
@@ -224,20 +225,42 @@ def test_the_pull_is_the_gradient_of_the_penalty():
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+SMALL_PPO = PPOConfig(envs=4, length=8, minibatch=16)
+
+
 def test_pitfall_07_norms_of_the_pull_are_told_before_anything_is_scaled_down():
-    ppo = PPO(SeenReward(), TwoHeads(), PPOConfig(envs=4, length=8, minibatch=16))
+    ppo = PPO(SeenReward(), TwoHeads(), SMALL_PPO)
     params, zero = ppo.network.init(key=KEY), jnp.zeros((1, 1), jnp.int32)
     none = jax.tree.map(jnp.zeros_like, params)
     some = jax.tree.map(jnp.ones_like, params)
     free, held, pulled = (
         ppo.update(ppo.init(params, zero, zero, anchor, key=KEY), key=KEY)[0]
-        for anchor in (None, Anchor(none, none, jnp.zeros(2)), Anchor(none, some, jnp.zeros(2)))
+        for anchor in (None, Anchor.at(none, none), Anchor.at(none, some))
     )
     assert all(map(np.array_equal, jax.tree.leaves(free.params), jax.tree.leaves(held.params)))
-    assert held.anchor is not None and held.anchor.norms[0] > 0 and held.anchor.norms[1] == 0
+    assert held.anchor is not None and held.anchor.means[0] > 0 and held.anchor.means[1] == 0
     assert pulled.anchor is not None
     size = float(jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(params))))
-    assert float(pulled.anchor.norms[1]) == pytest.approx(size, rel=0.05)  # weights of 1 towards 0
+    assert float(pulled.anchor.means[1]) == pytest.approx(size, rel=0.05)  # weights of 1 towards 0
+
+
+def test_pitfall_03_the_penalty_is_told_beside_the_loss():
+    """Where nothing moves, by the formula; the loss is that of all samples, since minibatches are of equal size."""
+    ppo = PPO(SeenReward(), TwoHeads(), replace(SMALL_PPO, learning_rate=1e-12, epochs=1))
+    params, zero = ppo.network.init(key=KEY), jnp.zeros((1, 1), jnp.int32)
+    then = jax.tree.map(lambda leaf: leaf + 0.5, params)
+    state = ppo.init(
+        params, zero, zero, Anchor.at(then, jax.tree.map(lambda leaf: jnp.full_like(leaf, 3.0), params)), key=KEY
+    )
+    key_collect, _ = jax.random.split(KEY, 2)
+    _, batch, _, _ = ppo.collect(state, key=key_collect)
+    expected, _ = jax.jit(ppo.loss)(params, zero[0], jax.tree.map(lambda leaf: leaf[0], batch), key=KEY)
+    after, _, _ = ppo.update(state, key=KEY)
+    assert after.anchor is not None
+    assert after.anchor.told[2] == pytest.approx(float(expected), rel=1e-4)
+    assert after.anchor.told[3] == pytest.approx(0.5 * 3 * 0.25 * parameter_count(params), rel=1e-4)
+    record = held_record(after.anchor.told)
+    assert record["terms"] == [pytest.approx(told, rel=1e-3) for told in after.anchor.told[2:]]
 
 
 # A curriculum of probes: what agents keep and forget
@@ -487,13 +510,16 @@ def test_pitfall_07_norms_of_the_pull_are_told_of_each_epoch_of_compressing():
     params = NETWORK.init(key=KEY)
     none, some = (jax.tree.map(like, params) for like in (jnp.zeros_like, jnp.ones_like))
     still = replace(DISTILLER, config=replace(DISTILLER.config, learning_rate=1e-12))
-    student = still.init(params, Anchor(none, some, jnp.zeros(2)))
+    student = still.init(params, Anchor.at(none, some))
     size = float(jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(params))))
-    ends = [state for _, state, means in still.run([(0, 0)], [samples_of(0)], student, done=0, key=KEY) if means]
+    steps = still.run([(0, 0)], [samples_of(0)], student, done=0, key=KEY)
+    ends, told = zip(*((state, means["new"]) for _, state, means in steps if means), strict=True)
     assert len(ends) == 2
     for state in ends:
         assert state.anchor is not None
         assert state.anchor.told[1] == pytest.approx(size, rel=1e-4) and 0 < state.anchor.told[0] < size
+        assert state.anchor.told[3] == pytest.approx(size**2 / 2, rel=1e-4)
+    assert [state.anchor and state.anchor.told[2] for state in ends] == pytest.approx(told, rel=1e-5)
 
 
 def test_reset_and_distill_learns_new_tasks_and_keeps_old_ones():

@@ -23,7 +23,7 @@ from modlife.domains.env import Environment, PRNGKey
 from modlife.learners.config import DistillConfig
 from modlife.learners.losses import shuffle
 from modlife.learners.offline import PIECE
-from modlife.learners.ppo import Anchor, norms_of, pull_of
+from modlife.learners.ppo import Anchor, norms_of, penalty_of, pull_of
 from modlife.learners.replay import AnyReplay, Packing
 from modlife.learners.replay_table import room_for
 from modlife.policies.bank import Chain
@@ -157,7 +157,9 @@ def train(
         anchor = state.anchor
         if anchor is not None:
             pull = pull_of(anchor, state.params)
-            anchor = anchor.noting(jnp.where(step == 0, 0.0, anchor.norms) + norms_of(gradient, pull))
+            terms = jnp.stack([share * parts[0] + (1 - share) * parts[1], penalty_of(anchor, state.params)])
+            more = jnp.append(norms_of(gradient, pull), terms)
+            anchor = anchor.noting(jnp.where(step == 0, 0.0, anchor.means) + more)
             gradient = jax.tree.map(jnp.add, gradient, pull)
         change, opt_state = distiller.optimiser.update(gradient, state.opt_state, state.params)
         params: Chain = optax.apply_updates(state.params, change)  # pyright: ignore[reportAssignmentType]  # Optax says less

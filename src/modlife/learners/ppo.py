@@ -12,6 +12,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
+from modlife.arrays import zeros
 from modlife.domains.env import Environment, PRNGKey
 from modlife.errors import InputError
 from modlife.learners import losses, rollout
@@ -47,21 +48,26 @@ class Anchor(eqx.Module):
 
     params: Pytree
     weights: Pytree
-    norms: Float[Array, "2"]
-    """Of the gradient of the loss without this, and of this: means over the gradient steps of the last epoch."""
+    means: Float[Array, "4"]
+    """Norms of the gradient of the loss without this, and of this; that loss, and this: over the last epoch's steps."""
 
-    def noting(self, norms: Float[Array, "2"]) -> "Anchor":
-        """With other norms."""
-        return replace(self, norms=norms)
+    @staticmethod
+    def at(params: Pytree, weights: Pytree) -> "Anchor":
+        """Before the first step."""
+        return Anchor(params, weights, zeros(4))
+
+    def noting(self, means: Float[Array, "4"]) -> "Anchor":
+        """With other means."""
+        return replace(self, means=means)
 
     def over(self, steps: int) -> "Anchor":
-        """With means, where the norms are sums over so many steps."""
-        return self.noting(self.norms / steps)
+        """With means, where there are sums over so many steps."""
+        return self.noting(self.means / steps)
 
     @property
-    def told(self) -> tuple[float, float]:
-        """The norms, for people."""
-        return float(self.norms[0]), float(self.norms[1])
+    def told(self) -> tuple[float, ...]:
+        """The means, for people."""
+        return tuple(float(mean) for mean in self.means)
 
 
 class LearnerState(eqx.Module):
@@ -244,26 +250,27 @@ class PPO:
         def step(carry: Carry, piece: tuple[Int[Array, ""], Int[Array, "N B"]]) -> tuple[Carry, Array | None]:
             (params, opt_state, halted), (number, index) = carry, piece
             key_values = jax.random.fold_in(jax.random.fold_in(self.share.own_key(key), VALUES), number)
-            gradient, far = self.gradient(params, state.structures, batch, index, key=key_values)
-            norms = None
+            telling = state.anchor is not None
+            gradient, far = self.gradient(params, state.structures, batch, index, telling=telling, key=key_values)
+            means = None
             if rehearsal is not None:
                 more = rehearsal.gradient(
                     self, params, number, key=jax.random.fold_in(self.share.own_key(key), REHEARSAL)
                 )
                 gradient = jax.tree.map(jnp.add, gradient, self.share.reduce(jax.lax.pmean, more))
             if state.anchor is not None:
-                pull = pull_of(state.anchor, params)
-                norms = norms_of(gradient, pull)
+                (far, loss), pull = far, pull_of(state.anchor, params)
+                means = jnp.append(norms_of(gradient, pull), jnp.stack([loss, penalty_of(state.anchor, params)]))
                 gradient = jax.tree.map(jnp.add, gradient, pull)
             if halted is not None and self.config.stop_divergence is not None:
                 halted = halted | (far > self.config.stop_divergence)
             params, opt_state = self.moved(params, opt_state, gradient, halted)
-            return (params, opt_state, halted), norms
+            return (params, opt_state, halted), means
 
         numbered = jnp.arange(len(pieces)), pieces
-        learner, norms = jax.lax.scan(step, (state.params, state.opt_state, state.halted), numbered)
+        learner, means = jax.lax.scan(step, (state.params, state.opt_state, state.halted), numbered)
         state = replace(state, params=learner[0], opt_state=learner[1], halted=learner[2])
-        return state if norms is None else eqx.tree_at(lambda s: s.anchor.norms, state, norms.mean(axis=0))
+        return state if means is None else eqx.tree_at(lambda s: s.anchor.means, state, means.mean(axis=0))
 
     def moved(
         self, params: Pytree, opt_state: Pytree, gradient: Pytree, halted: Bool[Array, ""] | None
@@ -285,20 +292,27 @@ class PPO:
         return optax.apply_updates(params, change), after
 
     def gradient(
-        self, params: Pytree, structures: Int[Array, "N F"], batch: Batch, index: Int[Array, "N B"], *, key: PRNGKey
-    ) -> tuple[Pytree, Float[Array, ""]]:
+        self,
+        params: Pytree,
+        structures: Int[Array, "N F"],
+        batch: Batch,
+        index: Int[Array, "N B"],
+        *,
+        telling: bool = False,
+        key: PRNGKey,
+    ) -> tuple[Pytree, Float[Array, "*two"]]:
         """The gradient of the mean over tasks of the loss on their samples; task by task, to stay in the cache.
 
-        Also how far the policy is from the one that acted.
+        Also how far the policy is from the one that acted; and the loss, if that is to be told.
         """
 
         def add(total: tuple[Pytree, Array], task: tuple[Int[Array, " F"], Batch, Int[Array, " B"], PRNGKey]):
             structure, samples, index, key = task
             minibatch = self.normalised(jax.tree.map(lambda leaf: leaf[index], samples))
-            found = self.in_pieces(params, structure, minibatch, key=key)
+            found = self.in_pieces(params, structure, minibatch, telling=telling, key=key)
             return jax.tree.map(jnp.add, total, found), None
 
-        zero = jax.tree.map(jnp.zeros_like, params), jnp.float32(0)
+        zero = jax.tree.map(jnp.zeros_like, params), jnp.zeros(2 if telling else ())
         keys = jax.random.split(key, len(structures))
         (total, far), _ = jax.lax.scan(add, zero, (structures, batch, index, keys))
         flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
@@ -313,10 +327,10 @@ class PPO:
         return replace(minibatch, advantage=(advantage - advantage.mean()) / (advantage.std() + 1e-8))
 
     def in_pieces(
-        self, params: Pytree, structure: Int[Array, " F"], minibatch: Batch, *, key: PRNGKey
-    ) -> tuple[Pytree, Float[Array, ""]]:
+        self, params: Pytree, structure: Int[Array, " F"], minibatch: Batch, *, telling: bool, key: PRNGKey
+    ) -> tuple[Pytree, Float[Array, "*two"]]:
         """The gradient of the loss on samples of one task; of many of them, as the mean over equal pieces."""
-        gradient = jax.grad(self.loss, has_aux=True)
+        gradient = jax.grad(self.told_loss if telling else self.loss, has_aux=True)
         count = piece_count(len(minibatch.log_prob))
         if count == 1:
             return gradient(params, structure, minibatch, key=key)
@@ -326,7 +340,7 @@ class PPO:
             return jax.tree.map(lambda one, more: one + more / count, total, found), None
 
         pieces = jax.tree.map(lambda leaf: leaf.reshape(count, -1, *leaf.shape[1:]), minibatch)
-        zero = jax.tree.map(jnp.zeros_like, params), jnp.float32(0)
+        zero = jax.tree.map(jnp.zeros_like, params), jnp.zeros(2 if telling else ())
         return jax.lax.scan(add, zero, (pieces, jax.random.split(key, count)))[0]
 
     def loss(
@@ -343,6 +357,13 @@ class PPO:
         whole = policy + config.value_weight * value - config.entropy_weight * says.entropy()
         return whole, (batch.log_prob - log_prob).mean()
 
+    def told_loss(
+        self, params: Pytree, structure: Int[Array, " F"], batch: Batch, *, key: PRNGKey
+    ) -> tuple[Float[Array, ""], Float[Array, "2"]]:
+        """The same, with the loss beside what is told of it."""
+        whole, far = self.loss(params, structure, batch, key=key)
+        return whole, jnp.stack([far, whole])
+
 
 def piece_count(samples: int) -> int:
     """Equal pieces that stay in the cache; one, if samples are few or cannot be divided so."""
@@ -353,6 +374,15 @@ def piece_count(samples: int) -> int:
 def pull_of(anchor: Anchor, params: Pytree) -> Pytree:
     """The gradient of what an anchor adds to the loss."""
     return jax.tree.map(lambda weight, now, then: weight * (now - then), anchor.weights, params, anchor.params)
+
+
+def penalty_of(anchor: Anchor, params: Pytree) -> Float[Array, ""]:
+    """What an anchor adds to the loss: ½ Σᵢ wᵢ (θᵢ - θ*ᵢ)²."""
+
+    def one(weight: Array, now: Array, then: Array) -> Array:
+        return 0.5 * (weight * (now - then) ** 2).sum()
+
+    return jnp.stack(jax.tree.leaves(jax.tree.map(one, anchor.weights, params, anchor.params))).sum()
 
 
 def norms_of(*trees: Pytree) -> Float[Array, " n"]:

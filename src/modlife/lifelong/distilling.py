@@ -92,5 +92,5 @@ def distilled(
         if losses is None:
             yield number, work, ()
         else:
-            norms = work.anchor and work.anchor.told
-            yield number, work, (Consolidated(number // learner.epoch_steps, len(tasks), losses, norms),)
+            held = work.anchor and work.anchor.told
+            yield number, work, (Consolidated(number // learner.epoch_steps, len(tasks), losses, held),)

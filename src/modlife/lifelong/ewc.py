@@ -57,7 +57,7 @@ class EWC(OneNetwork):
         """PPO with the pull of what is known."""
         known, indices = state.params, self.indices(task)
         weights = jax.tree.map(lambda part: self.config.strength * part, known.importance)
-        learner = self.ppo.init(known.now, indices, indices, Anchor(known.anchor, weights, zeros(2)), key=key)
+        learner = self.ppo.init(known.now, indices, indices, Anchor.at(known.anchor, weights), key=key)
         return replace(learner, before=known.now) if self.config.fisher == "released" else learner
 
     def learnt(self, state: AgentState, explore: Explore, work: Exploring) -> tuple[AgentState, Pytree]:

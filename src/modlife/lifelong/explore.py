@@ -100,8 +100,8 @@ class Explore:
             learner, happened, progress = self.ppo.update(learner, rehearsal, key=key)
             for place, first in self.places(number, length) if self.times else ():
                 kept = with_more(self.ppo.env, self.room[1], kept, np.int32(place), happened, np.int32(first))
-            norms = learner.anchor and learner.anchor.told
-            curve = Curve(spent + (number + 1) * self.ppo.config.batch, jax.tree.map(np.asarray, progress), norms)
+            held = learner.anchor and learner.anchor.told
+            curve = Curve(spent + (number + 1) * self.ppo.config.batch, jax.tree.map(np.asarray, progress), held)
             yield number + 1, Exploring(learner, kept), (curve,)
 
     def end(self, state: AgentState) -> tuple[AgentState, Reports]:

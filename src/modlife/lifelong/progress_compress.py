@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 import jax
 
-from modlife.arrays import zeros
 from modlife.domains.env import PRNGKey
 from modlife.learners.config import CompressConfig, DistillConfig
 from modlife.learners.distill import Student
@@ -80,7 +79,7 @@ class Compress:
         """The knowledge base as it is, drawn back in what earlier tasks need."""
         known, strength = state.params, self.agent.config.strength
         weights = jax.tree.map(lambda part: strength * part, known.importance)
-        return self.agent.distiller.init(known.now, Anchor(known.anchor, weights, zeros(2)))
+        return self.agent.distiller.init(known.now, Anchor.at(known.anchor, weights))
 
     def length(self, state: AgentState) -> int:
         """Gradient steps."""

@@ -29,8 +29,8 @@ class Curve:
     """Environment steps per task in this stage so far."""
     progress: Progress
     """On the host; axis [task of the stage]."""
-    norms: tuple[float, float] | None = None
-    """Of gradients of the loss, and of what draws parameters back beside it, where anything does."""
+    held: tuple[float, ...] | None = None
+    """Where parameters are drawn back: norms of gradients of the loss and of that penalty, the loss, the penalty."""
 
     @property
     def mean_return(self) -> float:
@@ -52,7 +52,7 @@ class Curve:
             "success": rounded(progress.success),
             "entropy": rounded(progress.entropy),
         }
-        return {**record, **norms_record(self.norms)}
+        return {**record, **held_record(self.held)}
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Consolidated:
     epoch: int
     tasks: int
     losses: Mapping[str, float]
-    norms: tuple[float, float] | None = None
+    held: tuple[float, ...] | None = None
     """As in `Curve`: means over the epoch."""
 
     def numbers(self) -> Mapping[str, float]:
@@ -112,12 +112,15 @@ class Consolidated:
     def record(self) -> dict[str, Any]:
         """The losses."""
         losses = {name: round(value, 6) for name, value in self.losses.items()}
-        return {"kind": "offline", "epoch": self.epoch, "tasks": self.tasks, **losses, **norms_record(self.norms)}
+        return {"kind": "offline", "epoch": self.epoch, "tasks": self.tasks, **losses, **held_record(self.held)}
 
 
-def norms_record(norms: tuple[float, float] | None) -> dict[str, Any]:
-    """Norms for a JSON line, where there are any."""
-    return {"norms": [float(f"{norm:.4g}") for norm in norms]} if norms else {}
+def held_record(held: tuple[float, ...] | None) -> dict[str, Any]:
+    """What holds parameters back, for a JSON line, where anything does."""
+    if held is None:
+        return {}
+    short = [float(f"{number:.4g}") for number in held]
+    return {"norms": short[:2], "terms": short[2:]}
 
 
 def evaluation_record(evaluation: Evaluation) -> dict[str, Any]:

@@ -9,7 +9,8 @@ Lives, tables and figures share them, so a new number can be computed for old re
     {"kind": "offline", "epoch": n, "tasks": n, ...}            losses of an epoch, by name
     {"kind": "retention", "round": n, "harmed": [...], ...}     what folding a task in did to old ones
 
-Where parameters are drawn back, curve and offline have "norms": of the loss's gradient, and of the pull beside it.
+Where parameters are drawn back, curve and offline have "norms": of the loss's gradient, and of the pull beside it,
+and "terms": that loss, and the penalty.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
