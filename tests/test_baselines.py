@@ -680,6 +680,25 @@ def test_pitfall_12_the_loss_of_rehearsal_is_that_of_a_plain_version(network: An
     assert float(loss(params)) == pytest.approx(expected, rel=1e-3)
 
 
+def test_the_gradient_of_rehearsal_with_modules_is_that_of_one_chain_after_the_other():
+    clear, ppo, bank = clear_of(3, apart=True), PPO(SIGNS, MODULAR, SMALL), MODULAR.init(key=KEY)
+    piece = drawn_by(clear, ppo, 1, count=6)
+    found = jax.jit(jax.grad(lambda bank: clear.loss(ppo, bank, piece)))(bank)
+
+    @jax.jit
+    def alone(chain: Any, steps: Any, said: Any) -> Any:
+        return jax.grad(lambda chain: clear.loss_of(ppo, chain, Piece(steps, said, piece.structures[:1])))(chain)
+
+    expected = jax.tree.map(lambda leaf: np.zeros(leaf.shape), bank.factors)
+    for number, structure in enumerate(np.asarray(piece.structures)):
+        steps, said = jax.tree.map(lambda leaf, n=number: leaf[:, n : n + 1], (piece.steps, piece.said))
+        for total, part, module in zip(expected, alone(bank.pick(structure), steps, said), structure, strict=True):
+            for whole, one in zip(jax.tree.leaves(total), jax.tree.leaves(part), strict=True):
+                whole[module] += np.asarray(one) / 6
+    for one, other in zip(jax.tree.leaves(found.factors), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
 def rehearsing(**options: Any) -> CLEAR:
     ppo, config = replace(ONLINE["ppo"], keeps_said=True), ClearConfig(unroll=4, ratio=0.5, **options)
     return CLEAR(**{**ONLINE, "ppo": ppo, "steps": 16384}, replay_size=512, config=config)
