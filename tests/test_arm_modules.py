@@ -43,6 +43,16 @@ def test_a_fresh_actor_says_nearly_nothing_and_spreads_as_the_paper_says():
     assert max(float(jnp.abs(critic(output.mean)).max()) for critic in output.critics) > 0.05
 
 
+def test_lateral_connections_are_drawn_as_the_layers_beside_them_and_those_to_actions_say_little():
+    """Weights within Glorot's bound, nearly up to it; to the actor's output layer a hundredth, gates with them."""
+    *early, last = TwoColumns(Monolithic.usual(GRAPH, ARMS)).fresh(key=KEY)
+    actor, critic, _ = last.networks
+    for beside, factor in ((early[1].networks[0].join, 1), (actor.second, 1), (actor.out, 0.01), (critic.out, 1)):
+        for weight in (beside.first, beside.second):
+            assert 0.8 * factor < float(jnp.abs(weight).max()) / (6 / sum(weight.shape)) ** 0.5 <= factor * 1.0001
+        assert float(beside.gate.max()) <= 0.1 * factor
+
+
 @pytest.mark.parametrize("columns", [False, True])
 def test_many_actions_are_worth_what_each_is_worth_alone(columns: bool):
     """Also in two columns, where halves of a batch belong to different networks."""

@@ -55,6 +55,14 @@ class ArmModules(Modules):
         """With other output layers of actor and critics."""
         return Last(tuple(one.scaled(factor) for one in last.networks), last.log_std)
 
+    def linear(self, size_in: int, size_out: int, *, rng: np.random.Generator) -> Linear:
+        """As all layers of arms."""
+        return Linear.glorot(size_in, size_out, rng=rng)
+
+    def timid(self, last: Any) -> Any:
+        """With an actor's output layer that takes nearly nothing from another column, as it says nearly nothing."""
+        return eqx.tree_at(lambda last: last.networks[0].out, last, replace_fn=lambda out: out.scaled(TIMID))
+
     def width(self, graph: ProblemGraph, depth: int) -> int:
         """What the networks of an actor and two critics pass on."""
         return 3 * EARLY if depth else 0

@@ -22,7 +22,7 @@ from modlife.arrays import floats
 from modlife.domains.env import Choice, Part, PRNGKey
 from modlife.policies.bank import Chain
 from modlife.policies.layers import Conv2x2, Linear, alike, host_generator
-from modlife.policies.modular import AnyOutput, Apart, GaussianOutput, Monolithic, Output
+from modlife.policies.modular import AnyOutput, Apart, GaussianOutput, Modules, Monolithic, Output
 
 Layer = Linear | Conv2x2
 GATE = 0.1
@@ -38,16 +38,20 @@ class Beside(eqx.Module):
     gate: Float[Array, " out"]
 
     @staticmethod
-    def of(layer: Layer, *, rng: np.random.Generator) -> "Beside":
-        """Fresh weights, drawn as those of the layer's kind are."""
+    def of(layer: Layer, modules: Modules, *, rng: np.random.Generator) -> "Beside":
+        """Fresh weights, drawn as those of the domain's layers of this kind are."""
         size_out, size_in = layer.weight.shape
         gate = floats(rng.uniform(0, GATE, size_out))
         if isinstance(layer, Linear):
-            first, second = (Linear.init(size, size_out, rng=rng).weight for size in (size_in, size_out))
+            first, second = (modules.linear(size, size_out, rng=rng).weight for size in (size_in, size_out))
             return Beside(layer, first, second, gate)
         bound = (size_in // 4) ** -0.5
         first = floats(rng.uniform(-bound, bound, (size_out, size_in // 4)))
         return Beside(layer, first, Conv2x2.init(size_out, size_out, rng=rng).weight, gate)
+
+    def scaled(self, factor: float) -> "Beside":
+        """With smaller, or larger, lateral weights and gates."""
+        return Beside(self.layer, factor * self.first, factor * self.second, factor * self.gate)
 
     def lateral(self, z: Float[Array, "in *more"]) -> Float[Array, "out *other"]:
         """What it takes from the frozen column; the activation between is that of the layer's kind."""
@@ -113,7 +117,9 @@ class TwoColumns:
         """A fresh active column."""
         key_column, key_beside = jax.random.split(key)
         rng = host_generator(key_beside)
-        return tuple(beside(module, rng) for module in self.column.init(key=key_column))
+        modules = self.column.modules
+        *early, last = (beside(module, modules, rng) for module in self.column.init(key=key_column))
+        return (*early, modules.timid(last))
 
     def pick(self, params: Columns, structure: Int[Array, " F"]) -> tuple[Columns, Array]:
         """Both columns, with the descriptor of a task."""
@@ -133,13 +139,13 @@ def is_layer(node: Any) -> bool:
     return isinstance(node, Linear | Conv2x2 | Beside)
 
 
-def beside(module: Any, rng: np.random.Generator) -> Any:
+def beside(module: Any, modules: Modules, rng: np.random.Generator) -> Any:
     """A module with lateral connections at every layer but its first; of several networks, at those of each."""
     if isinstance(module, Apart):
-        networks = tuple(beside(network, rng) for network in module.networks)
+        networks = tuple(beside(network, modules, rng) for network in module.networks)
         return eqx.tree_at(lambda apart: apart.networks, module, networks)
     layers, structure = jax.tree.flatten(module, is_leaf=is_layer)
-    return jax.tree.unflatten(structure, [layers[0], *(Beside.of(layer, rng=rng) for layer in layers[1:])])
+    return jax.tree.unflatten(structure, [layers[0], *(Beside.of(layer, modules, rng=rng) for layer in layers[1:])])
 
 
 def twice(part: Part) -> Part:

@@ -25,7 +25,7 @@ from modlife.domains.graph import Part as StatePart
 from modlife.errors import InputError
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.distributions import Categorical, Gaussian, log_softmax
-from modlife.policies.layers import host_generator
+from modlife.policies.layers import Linear, host_generator
 from modlife.types import Structure
 
 Pattern = tuple[bool, ...]
@@ -158,6 +158,14 @@ class Modules(Protocol):
     def scaled(self, last: Any, factor: float) -> Any:
         """The last module with other output layers: scaled down, it says little, whatever it has learnt."""
         ...
+
+    def linear(self, size_in: int, size_out: int, *, rng: np.random.Generator) -> Linear:
+        """A fresh linear layer, drawn as those of the modules are."""
+        return Linear.init(size_in, size_out, rng=rng)
+
+    def timid(self, last: Any) -> Any:
+        """The last module of a fresh active column (`policies.columns`), whose lateral connections may say little."""
+        return last
 
     def view(self, graph: ProblemGraph, depth: int, parts: Mapping[str, Part]) -> Part | None:
         """What the modules of a factor see: usually its parts of the state, one after the other."""
