@@ -17,7 +17,7 @@ Known mistakes of other implementations are tried here by number, `test_pitfall_
     12  CLEAR: V-trace of wrong pieces, or against what is said now instead of then
     13  replay that holds something else than it should
     14  the same states in different tasks: as 9, for CLEAR
-    15  seeds that do not reach environments
+    15  seeds that do not reach environments                            (of robots: test_robot_gym.py)
     16  zeros that are left out of means                                                (test_tuning.py)
     17  checkpoints that hold only part of an agent
 """
@@ -58,13 +58,14 @@ from modlife.learners.config import (
     PPOConfig,
 )
 from modlife.learners.distill import Distiller, divergences, of_replay
-from modlife.learners.fisher import fisher, released_fisher
+from modlife.learners.fisher import fisher, normalised, released_compress_fisher, released_fisher
 from modlife.learners.ppo import PPO, Anchor, pull_of
 from modlife.learners.replay import NOTHING, AnyReplay, Packing, Replay, Transition
-from modlife.lifelong import ewc
+from modlife.lifelong import distilling, ewc, progress_compress
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import AGENTS
 from modlife.lifelong.clear import CLEAR, ModularCLEAR
+from modlife.lifelong.compositional import Compositional
 from modlife.lifelong.consolidate import acting_of, lessons_of
 from modlife.lifelong.ewc import EWC, Elastic
 from modlife.lifelong.explore import Explore
@@ -78,7 +79,7 @@ from modlife.policies.bank import parameter_count
 from modlife.policies.columns import Beside, Columns, TwoColumns, is_layer
 from modlife.policies.conv_modules import ConvModules
 from modlife.policies.dense_modules import DenseModules
-from modlife.policies.modular import Described, GaussianOutput, Modular, Monolithic, Output, dense
+from modlife.policies.modular import Described, GaussianOutput, Modular, Monolithic, OnePolicy, Output, dense
 from modlife.runs.config import build
 from modlife.runs.restore import tree_of
 from modlife.types import Curriculum, Task
@@ -193,6 +194,25 @@ def test_information_of_the_released_code_is_the_closed_form():
     assert float(critic) == 0
     none, _ = released_fisher(probe, TwoStates(), params, params, ZERO, replay_of(probe, [-1.0, 1.0]))
     assert np.abs(none).max() < 1e-12  # a divergence from itself has no gradient, whatever matters
+
+
+def test_information_of_the_released_compressing_is_the_closed_form():
+    """As above, with what was said when a policy was compressed in the place of what was said before an update."""
+    probe, teacher = SeenReward(), LOGITS + jnp.array([[0.3, 0.0, 0.0], [0.0, -0.2, 0.0]])
+    states = [-1.0, 1.0, 1.0, 1.0]
+    said = np.asarray(jax.nn.log_softmax(teacher))[[int(one > 0) for one in states]].astype(np.float16)
+    replay = replace(replay_of(probe, states), taught=said[:, None])
+    found, critic = released_compress_fisher(probe, TwoStates(), (LOGITS, jnp.float32(3)), ZERO, replay)
+    now, then = np.asarray(jax.nn.softmax(LOGITS)), np.exp(said[[0, 1]].astype(np.float32))
+    np.testing.assert_allclose(found, (np.array([[0.25], [0.75]]) * (now - then)) ** 2, rtol=1e-2, atol=1e-7)
+    assert float(critic) == 0
+
+
+def test_normalised_information_has_a_mean_of_one_over_what_has_any():
+    found = normalised({"actor": jnp.array([1.0, 2.0, 6.0]), "critic": jnp.zeros(5)})
+    np.testing.assert_allclose(found["actor"], [1 / 3, 2 / 3, 2])
+    assert not np.asarray(found["critic"]).any()
+    assert not np.asarray(normalised(jnp.zeros(3))).any()
 
 
 def test_pitfall_08_what_only_the_critic_uses_has_no_information():
@@ -319,6 +339,15 @@ ONLINE: dict[str, Any] = {
 }
 
 
+COMPRESSING: dict[str, Any] = {
+    **ONLINE,
+    "ppo": PPO(SIGNS, TwoColumns(NETWORK), SMALL),
+    "steps": 256,
+    "replay_size": 256,
+}
+"""Of Progress & Compress, in short."""
+
+
 def lived(agent: Any, *tasks: Task) -> list[Moment]:
     """The end of each stage of a life with these tasks."""
     moments = live(agent, Curriculum(tuple((task,) for task in tasks)), episodes=EPISODES, key=KEY)
@@ -357,6 +386,17 @@ def test_with_the_released_information_little_holds_the_network():
     assert 0 < sizes[1] < 0.1 * sizes[0]
 
 
+def test_the_compositional_agent_learns_the_new_task_and_keeps_the_old_one():
+    """Told the structures: both tasks share the module of their side, and have one each of their rule."""
+    network = Modular.with_q(SIGNS.graph, SIGNS.graph.shape, DenseModules(16))
+    offline = BCQConfig(epochs=10, batch=64, target_period=50, td_weight=1.0, learning_rate=1e-2)
+    ppo = PPO(SIGNS, OnePolicy(network), SMALL)
+    agent = Compositional(SIGNS, network, ppo, offline, None, 1024, 4096, EPISODES)
+    first, second = (moment.state for moment in lived(agent, PLAIN, TURNED))
+    assert score(agent, first, PLAIN) > 0.9
+    assert score(agent, second, TURNED) > 0.9 and score(agent, second, PLAIN) > 0.9
+
+
 def distance(one: Elastic, other: Elastic) -> float:
     """How far a network moved in what mattered before."""
     leaves = (jax.tree.leaves(part) for part in (one.importance, one.now, other.now))
@@ -393,6 +433,22 @@ def test_pitfall_05_information_is_of_the_task_that_was_learnt_at_its_end(monkey
     ends = [moment.state.params for moment in lived(agent, PLAIN, TURNED)]
     for task, end, (_, _, params, structure, replay) in zip((PLAIN, TURNED), ends, seen, strict=True):
         assert tuple(structure.tolist()) == SIGNS.graph.indices(task) and is_of(replay, task)
+        assert all(map(np.array_equal, jax.tree.leaves(params), jax.tree.leaves(end.now)))
+
+
+def test_pitfall_05_information_of_compressing_is_of_the_base_and_the_task_at_its_end(monkeypatch: pytest.MonkeyPatch):
+    seen: list[Any] = []
+
+    def spy(*arguments: Any) -> Any:
+        seen.append(arguments)
+        return fisher(*arguments)
+
+    monkeypatch.setattr(progress_compress, "fisher", spy)
+    agent = ProgressCompress(**COMPRESSING, config=CompressConfig(epochs=1, batch=64, samples=128))
+    ends = [moment.state.params for moment in lived(agent, PLAIN, TURNED)]
+    for task, end, (_, network, params, structure, replay) in zip((PLAIN, TURNED), ends, seen, strict=True):
+        assert tuple(structure.tolist()) == SIGNS.graph.indices(task) and is_of(replay, task)
+        assert network == NETWORK and replay.times * 8 == 128
         assert all(map(np.array_equal, jax.tree.leaves(params), jax.tree.leaves(end.now)))
 
 
@@ -458,7 +514,7 @@ def samples_of(task: int, *, times: int = ROWS // 4) -> Replay:
 @partial(jax.jit, static_argnums=0)
 def far_of(distiller: Distiller, params: Any, samples: Any) -> Any:
     """Divergences of all samples, as one program."""
-    return divergences(distiller, params, samples.at(jnp.arange(samples.rows.shape[0])))
+    return divergences(distiller, params, samples.at(jnp.arange(samples.rows.shape[0])), news=8)
 
 
 def test_what_a_policy_said_is_its_log_probabilities():
@@ -468,14 +524,18 @@ def test_what_a_policy_said_is_its_log_probabilities():
     np.testing.assert_allclose(replay.taught.reshape(ROWS, 2).T, jax.nn.log_softmax(output.logits, axis=0), atol=2e-3)
 
 
-def test_pitfall_10_divergences_are_means_of_what_numpy_says_of_each_samples_own_task():
+@pytest.mark.parametrize("way", ["forward", "reversed"])
+def test_pitfall_10_divergences_are_means_of_what_numpy_says_of_each_samples_own_task(way: Any):
+    """Of the new task, whose samples come first, from what was said; of old ones in either direction."""
     params, tasks = NETWORK.init(key=KEY), [(0, 1), (1, 1)]
     one, other = (of_replay(task, samples_of(n, times=2)) for n, task in enumerate(tasks))
     both = jax.tree.map(lambda *parts: jnp.concatenate(parts), one, other)
-    found = far_of(DISTILLER, params, both)
+    found = far_of(replace(DISTILLER, config=replace(DISTILLER.config, clone_old=way)), params, both)
     for place, (task, sample) in enumerate(zip(tasks, (one, other), strict=True)):
         output = output_of(NETWORK, params, jnp.array(task), seen_of(SIGNS, sample.rows))
         log_p, log_q = np.asarray(sample.said, np.float32), np.asarray(jax.nn.log_softmax(output.logits, axis=0)).T
+        if place and way == "reversed":
+            log_p, log_q = log_q, log_p
         expected = (np.exp(log_p) * (log_p - log_q)).sum(axis=1)
         np.testing.assert_allclose(found[8 * place : 8 * place + 8], expected, rtol=1e-4, atol=1e-6)
 
@@ -644,11 +704,16 @@ MODULAR = Modular.with_q(SIGNS.graph, SIGNS.graph.shape, DenseModules(16))
 
 
 @pytest.mark.parametrize(
-    ("network", "clone"), [(NETWORK, "distributions"), (NETWORK, "actions"), (MODULAR, "distributions")]
+    ("network", "clone", "surrogate"),
+    [
+        (NETWORK, "distributions", "plain"),
+        (NETWORK, "actions", "clipped"),
+        (MODULAR, "distributions", "plain"),
+    ],
 )
-def test_pitfall_12_the_loss_of_rehearsal_is_that_of_a_plain_version(network: Any, clone: str):
+def test_pitfall_12_the_loss_of_rehearsal_is_that_of_a_plain_version(network: Any, clone: str, surrogate: str):
     clear, ppo, params = (
-        clear_of(2, clone=clone, apart=network is MODULAR),
+        clear_of(2, clone=clone, surrogate=surrogate, apart=network is MODULAR),
         PPO(SIGNS, network, SMALL),
         network.init(key=KEY),
     )
@@ -668,8 +733,10 @@ def test_pitfall_12_the_loss_of_rehearsal_is_that_of_a_plain_version(network: An
         target, advantage = plain_vtrace(log_prob - then, reward, discount, values[:-1], values[1:])
         chances = np.exp(log_probs[:-1])
         far = (np.exp(said[:, :2]) * (said[:, :2] - log_probs[:-1])).sum(axis=1)
+        ratio = np.exp(log_prob - then)
+        cut = np.minimum(ratio * advantage, np.clip(ratio, 1 - SMALL.clip, 1 + SMALL.clip) * advantage)
         total += [
-            -(advantage * log_prob).mean() / 4,
+            -(cut if surrogate == "clipped" else advantage * log_prob).mean() / 4,
             ((values[:-1] - target) ** 2).mean() / 4,
             -(chances * log_probs[:-1]).sum(axis=1).mean() / 4,
             (far if clone == "distributions" else -log_prob).mean() / 4,
@@ -727,6 +794,20 @@ def test_clear_with_modules_learns_the_new_task_and_keeps_most_of_the_old_one():
     *_, end = lived(agent, PLAIN, TURNED)
     assert score(agent, end.state, TURNED) > 0.9 and score(agent, end.state, PLAIN) > 0.7
     assert len(agent.wrong_policies(end.state, PLAIN, 0)) == 1
+
+
+def test_pitfall_12_what_is_cloned_is_what_the_acting_policy_said():
+    """In a task of one update all steps are taken by the network as it was before; which says other things after it."""
+    agent = replace(rehearsing(), steps=128, replay_size=128)
+    moments = list(live(agent, Curriculum(((PLAIN,),)), episodes=EPISODES, key=KEY))
+    begun, replay = moments[0].state.params, moments[-1].state.memory[0].read()
+    parts = seen_of(SIGNS, jnp.asarray(replay.rows[: replay.times].reshape(128, -1)))
+    structure = jnp.array(SIGNS.graph.indices(PLAIN))
+    before, after = (output_of(NETWORK, one, structure, parts) for one in (begun, moments[-1].state.params))
+    taught = np.asarray(replay.taught, np.float32).reshape(128, 3)
+    np.testing.assert_allclose(taught[:, :2].T, jax.nn.log_softmax(before.logits, axis=0), atol=2e-3)
+    np.testing.assert_allclose(taught[:, 2], before.value, atol=2e-3)
+    assert np.abs(taught[:, :2].T - jax.nn.log_softmax(after.logits, axis=0)).max() > 0.02
 
 
 def test_a_reservoir_is_of_pieces_in_the_order_of_time_from_all_of_the_phase():
@@ -840,6 +921,39 @@ def test_pitfall_10_the_active_column_is_fresh_for_each_task_and_the_base_is_not
     assert not np.array_equal(*(jax.tree.leaves(both.active)[0] for both in (one, other)))
     for both in (one, other):
         assert all(map(np.array_equal, jax.tree.leaves(both.frozen), jax.tree.leaves(state.params.now)))
+
+
+def test_compressing_does_not_move_the_active_column_nor_what_it_said(monkeypatch: pytest.MonkeyPatch):
+    """To the bit: what moves has the base's parameters only, and its teacher says what it said after progress."""
+    asked: list[Any] = []
+
+    def spy(*arguments: Any, **more: Any) -> Any:
+        asked.append(arguments[2])
+        return said(*arguments, **more)
+
+    monkeypatch.setattr(distilling, "said", spy)
+    agent = ProgressCompress(**COMPRESSING, config=CompressConfig(epochs=3, batch=64, samples=128))
+    moments = live(agent, Curriculum(((PLAIN,),)), episodes=EPISODES, key=KEY)
+    amid = [one.state for one in moments if one.phase == "offline" and one.done < one.length]
+    ((columns, hot),) = asked
+    assert len(amid) >= 2 and isinstance(columns, Columns)
+    for state in amid:
+        replay = state.memory[-1].read()
+        again = said(SIGNS, agent.ppo.network, (columns, hot), replay, what=numbers)
+        assert np.array_equal(replay.taught, again)
+        assert jax.tree.structure(state.work.params) == jax.tree.structure(columns.frozen)
+    one, other = (jax.tree.leaves(state.work.params) for state in (amid[0], amid[-1]))
+    assert not all(map(np.array_equal, one, other))  # while the base does move
+
+
+def test_pitfall_10_the_critic_of_the_base_is_taught_nothing_and_stays_as_it_was():
+    """The authors' choice: compressing is of the actor alone, so laterals of the critic take from a fresh one."""
+    agent = ProgressCompress(**COMPRESSING, config=CompressConfig(epochs=2, batch=64, samples=128))
+    begun = next(iter(live(agent, Curriculum(((PLAIN,),)), episodes=EPISODES, key=KEY))).state.params.now
+    *_, end = lived(agent, PLAIN, TURNED)
+    pairs = [(before, after) for before, after in zip(begun, end.state.params.now, strict=True)]
+    assert all(map(np.array_equal, *(jax.tree.leaves(part.critic) for part in pairs[-1])))
+    assert not any(map(np.array_equal, *(jax.tree.leaves(part.actor) for part in pairs[-1])))
 
 
 def test_pitfall_11_tasks_seen_are_evaluated_by_the_base_and_the_active_column_is_told_apart():

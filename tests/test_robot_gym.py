@@ -48,7 +48,7 @@ def test_gymnasium_finds_nothing_wrong():
         check_env(make(render_mode="rgb_array").unwrapped)
 
 
-def test_episodes_end_at_the_horizon_only_and_repeat_with_their_seed():
+def test_pitfall_15_episodes_end_at_the_horizon_only_and_repeat_with_their_seed():
     env, actions = make(horizon=12), np.random.default_rng(0).uniform(-1, 1, (12, 8))
     runs = []
     for seed in (3, 3, 4):

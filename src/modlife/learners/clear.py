@@ -133,7 +133,12 @@ class Clear(Rehearsal):
             jax.lax.stop_gradient(values[:-1]),
             jax.lax.stop_gradient(values[1:]),
         )
-        policy = -(advantage.reshape(-1) * log_prob).mean()
+        advantage = advantage.reshape(-1)
+        if self.config.surrogate == "clipped":
+            acted = then.log_prob(steps.action)
+            policy = losses.surrogate(log_prob, acted, advantage, clip=config.clip)
+        else:
+            policy = -(advantage * log_prob).mean()
         value = ((values[:-1] - target) ** 2).mean()
         cloned = says.divergence(then.numbers) if self.config.clone == "distributions" else -log_prob
         kept = ((values[:-1] - piece.said[..., -1]) ** 2).mean()

@@ -96,6 +96,8 @@ class ElasticConfig:
     """Gamma: what is left of the information of earlier tasks when a new one's is added."""
     samples: int = 4096
     """States from the end of a task by which its information is estimated."""
+    normalise: bool = False
+    """Divide a task's information by its mean over parameters that have any, so that tasks count alike (Schwarz)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -128,6 +130,8 @@ class DistillConfig:
     """Transitions that are kept of a task once it has been distilled."""
     max_grad_norm: float | None = None
     """Gradients are scaled down to this norm, if it is given."""
+    clone_old: Literal["forward", "reversed"] = "forward"
+    """Divergence of old tasks: KL(then || now) as of the new one, or KL(now || then) as the authors have it."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -155,6 +159,8 @@ class CompressConfig(ElasticConfig):
     """Adam's step size."""
     max_grad_norm: float = 0.5
     """Gradients, with EWC's pull, are scaled down to this norm."""
+    fisher: Literal["exact", "released"] = "exact"
+    """Information: squares of each state's own gradient, or (released code) of the mean divergence when it ends."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,6 +195,8 @@ class ClearConfig:
     """Largest weight of a step of replay in V-trace: rho bar."""
     clip_trace: float = 1.0
     """Largest weight with which what comes after it counts: c bar."""
+    surrogate: Literal["plain", "clipped"] = "plain"
+    """The policy's loss: V-trace's gradient (CLEAR), or with PPO's clipped ratio (released code)."""
 
     def __post_init__(self) -> None:
         check_fields(self)

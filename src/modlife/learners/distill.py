@@ -149,7 +149,7 @@ def train(
             sample = jax.tree.map(lambda *both: jnp.concatenate(both), sample, old.at(there))
 
         def loss(params: Chain) -> tuple[Array, Array]:
-            far = divergences(distiller, params, sample)
+            far = divergences(distiller, params, sample, news=batch)
             parts = jnp.stack([far[:batch].mean(), far[batch:].mean() if old is not None else jnp.float32(0)])
             return share * parts[0] + (1 - share) * parts[1], parts
 
@@ -168,8 +168,12 @@ def train(
     return jax.lax.fori_loop(first, first + count, body, state)
 
 
-def divergences(distiller: Distiller, params: Chain, samples: Samples) -> Float[Array, " B"]:
-    """How far the network is from what was said, sample by sample, each of a task of its own."""
+def divergences(distiller: Distiller, params: Chain, samples: Samples, *, news: int) -> Float[Array, " B"]:
+    """How far the network is from what was said, sample by sample, each of a task of its own; new ones come first."""
     parts = distiller.env.parts(Packing.of(distiller.env).unpack(samples.rows).observation)
     output = distiller.network((params, distiller.network.described(samples.structures)), parts)
-    return output.distribution.divergence(samples.said.T.astype(jnp.float32))
+    now, then = output.distribution, samples.said.T.astype(jnp.float32)
+    forward = now.divergence(then)
+    if distiller.config.clone_old == "forward":
+        return forward
+    return jnp.where(jnp.arange(len(forward)) < news, forward, now.other(then).divergence(now.numbers))

@@ -8,7 +8,8 @@ the exact expectation over actions: with few actions a sum over them; with a Gau
 
 The paper's released code has another number in its place, which is kept to be compared with:
 
-    Fᵢ = (∂/∂θᵢ E_s KL(π_before(·|s) || π(·|s)))²        before: the policy before the last update
+    Fᵢ = (∂/∂θᵢ E_s KL(π_before(·|s) || π(·|s)))²        before: the policy before the last update; where one was
+                                                         compressed, the one that it was compressed from
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Float, Float16, Int, UInt32
 
 from modlife.domains.env import Environment
 from modlife.learners.replay import Packing, Replay
@@ -34,7 +35,7 @@ CALL = 512
 
 def fisher(env: Environment, network: Network, params: Pytree, structure: Int[Array, " F"], replay: Replay) -> Pytree:
     """The information of a task's policy, over all states of a replay."""
-    return over(replay, lambda rows, counts: some(env, network, params, structure, rows, counts))
+    return over(lambda rows, counts: some(env, network, params, structure, rows, counts), rows_of(replay))
 
 
 def released_fisher(
@@ -42,18 +43,44 @@ def released_fisher(
 ) -> Pytree:
     """The square of the gradient of the mean divergence from the policy before the last update."""
     both = params, before
-    mean = over(replay, lambda rows, counts: divergence_gradient(env, network, both, structure, rows, counts))
+    mean = over(lambda rows, counts: divergence_gradient(env, network, both, structure, rows, counts), rows_of(replay))
     return jax.tree.map(jnp.square, mean)
 
 
-def over(replay: Replay, found: Callable[[Array, Array], Pytree]) -> Pytree:
-    """The sum over all states of a replay of what is found in some, each with its weight; in calls that are short."""
-    rows = replay.rows[: replay.times].reshape(-1, replay.rows.shape[-1])
-    padded = np.resize(rows, (-(-len(rows) // CALL) * CALL, rows.shape[1]))
-    counts = (np.arange(len(padded)) < len(rows)).astype(np.float32) / len(rows)
+def released_compress_fisher(
+    env: Environment, network: Network, params: Pytree, structure: Int[Array, " F"], replay: Replay
+) -> Pytree:
+    """The square of the gradient of the mean divergence from what the replay says that was said."""
+    mean = over(
+        lambda rows, said, counts: taught_gradient(env, network, params, structure, (rows, said), counts),
+        rows_of(replay),
+        replay.taught[: replay.times].reshape(-1, replay.taught.shape[-1]),
+    )
+    return jax.tree.map(jnp.square, mean)
+
+
+def normalised(information: Pytree) -> Pytree:
+    """Divided by its mean over all parameters that have any."""
+    leaves = jax.tree.leaves(information)
+    count = sum((leaf > 0).sum() for leaf in leaves)
+    mean = sum(leaf.sum() for leaf in leaves) / jnp.maximum(count, 1)
+    return jax.tree.map(lambda leaf: leaf / jnp.where(mean > 0, mean, 1.0), information)
+
+
+def rows_of(replay: Replay) -> UInt32[np.ndarray, "n W"]:
+    """All states of a replay."""
+    return replay.rows[: replay.times].reshape(-1, replay.rows.shape[-1])
+
+
+def over(found: Callable[..., Pytree], *columns: np.ndarray) -> Pytree:
+    """The sum over all states of what is found in some, each with its weight; in calls that are short."""
+    count = len(columns[0])
+    whole = -(-count // CALL) * CALL
+    padded = [np.resize(column, (whole, column.shape[1])) for column in columns]
+    padded.append((np.arange(whole) < count).astype(np.float32) / count)
     total = None
-    for start in range(0, len(padded), CALL):
-        more = found(jnp.asarray(padded[start : start + CALL]), jnp.asarray(counts[start : start + CALL]))
+    for start in range(0, whole, CALL):
+        more = found(*(jnp.asarray(column[start : start + CALL]) for column in padded))
         total = jax.block_until_ready(more if total is None else jax.tree.map(jnp.add, total, more))
         pause()
     return total
@@ -77,6 +104,25 @@ def divergence_gradient(
         return (counts * network(network.pick(params, structure), parts).distribution.divergence(then)).sum()
 
     return jax.grad(far)(now)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def taught_gradient(
+    env: Environment,
+    network: Network,
+    params: Pytree,
+    structure: Int[Array, " F"],
+    samples: tuple[UInt32[Array, "B W"], Float16[Array, "B A"]],
+    counts: Float[Array, " B"],
+) -> Pytree:
+    """The gradient of the weighted sum of divergences from what was said."""
+    rows, said = samples
+    parts, then = env.parts(Packing.of(env).unpack(rows).observation), said.T.astype(jnp.float32)
+
+    def far(params: Pytree) -> Float[Array, ""]:
+        return (counts * network(network.pick(params, structure), parts).distribution.divergence(then)).sum()
+
+    return jax.grad(far)(params)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

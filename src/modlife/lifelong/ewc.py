@@ -13,7 +13,7 @@ import jax
 from modlife.arrays import zeros
 from modlife.domains.env import PRNGKey
 from modlife.learners.config import EWCConfig
-from modlife.learners.fisher import fisher, released_fisher
+from modlife.learners.fisher import fisher, normalised, released_fisher
 from modlife.learners.ppo import PPO, Anchor, LearnerState
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import Plan
@@ -68,6 +68,7 @@ class EWC(OneNetwork):
             new = released_fisher(self.env, self.network, now, learner.before, structure, replay)
         else:
             new = fisher(self.env, self.network, now, structure, replay)
+        new = normalised(new) if self.config.normalise else new
         known = state.params.after(now, new, decay=self.config.decay)
         return replace(state, params=known), self.network.pick(now, structure)
 

@@ -15,7 +15,7 @@ import jax
 from modlife.domains.env import PRNGKey
 from modlife.learners.config import CompressConfig, DistillConfig
 from modlife.learners.distill import Student
-from modlife.learners.fisher import fisher
+from modlife.learners.fisher import fisher, normalised, released_compress_fisher
 from modlife.learners.ppo import PPO, Anchor
 from modlife.learners.replay import Replay
 from modlife.lifelong.agent import AgentState, Phase, Reports
@@ -93,9 +93,10 @@ class Compress:
         """The knowledge base has learnt the task; what it needs of it is added to what others need."""
         now, agent, replay = state.work.params, self.agent, state.memory[-1].read()
         times = min(replay.times, -(-agent.config.samples // agent.ppo.config.envs))
-        last = Replay(replay.rows[replay.times - times :], times)
-        structure = agent.indices(self.task)[0]
-        new = fisher(agent.env, agent.network, now, structure, last)
+        last = Replay(replay.rows[replay.times - times :], times, replay.taught[-times:])
+        found = released_compress_fisher if agent.config.fisher == "released" else fisher
+        new = found(agent.env, agent.network, now, agent.indices(self.task)[0], last)
+        new = normalised(new) if agent.config.normalise else new
         return replace(state, params=state.params.after(now, new, decay=agent.config.decay), memory=()), ()
 
 
