@@ -1,14 +1,19 @@
 """Networks for robots: counts of the paper, networks that share nothing, critics that take the action."""
 
+from collections.abc import Callable
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array
 
 from modlife.domains.robot.world import RobotWorld
 from modlife.policies.arm_modules import Last, arm_modules
 from modlife.policies.bank import parameter_count
 from modlife.policies.columns import TwoColumns
+from modlife.policies.layers import product
 from modlife.policies.modular import VALUE_ACTIONS, GaussianOutput, Modular, Monolithic, Network, of_actor
 
 KEY, GRAPH, ARMS = jax.random.key(0), RobotWorld().graph, arm_modules()
@@ -119,3 +124,22 @@ def test_scaling_down_touches_output_layers_only():
     for one, other in zip(last.networks, less.networks, strict=True):
         np.testing.assert_allclose(other.out.weight, 0.01 * one.out.weight, rtol=1e-6)
         np.testing.assert_array_equal(other.second.weight, one.second.weight)
+
+
+def test_many_batches_are_multiplied_as_one_and_so_are_their_gradients():
+    """The plain product, by the axes of what is multiplied, says the same, and what is learnt from it is the same."""
+    weight, several = (
+        jax.random.normal(jax.random.fold_in(KEY, n), shape) for n, shape in enumerate(((7, 4), (4, 3, 5)))
+    )
+
+    def found(multiply: Callable[..., Array], weight: Array, x: Array) -> Array:
+        return jnp.tanh(multiply(weight, x)).sum()
+
+    for x in (several, several[:, 0]):
+        np.testing.assert_array_equal(product(weight, x), jnp.tensordot(weight, x, axes=1))
+        by_hand, ours = (
+            jax.grad(partial(found, multiply), argnums=(0, 1))(weight, x)
+            for multiply in (partial(jnp.tensordot, axes=1), product)
+        )
+        for one, other in zip(by_hand, ours, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

@@ -46,16 +46,25 @@ class Linear(eqx.Module):
 
     def __call__(self, x: Float[Array, "in *more"]) -> Float[Array, "out *more"]:
         """Applies it to a batch, or to several."""
-        return jnp.tensordot(self.weight, x, axes=1) + self.bias.reshape(-1, *[1] * (x.ndim - 1))
+        return product(self.weight, x) + self.bias.reshape(-1, *[1] * (x.ndim - 1))
 
     def after(self, known: Float[Array, "k B"], more: Float[Array, "m *S B"]) -> Float[Array, "out *S B"]:
         """Applies it to both, one below the other; what is known is multiplied once, however much is joined to it."""
         first = self.weight[:, : len(known)] @ known + self.bias[:, None]
-        return alike(first, more) + jnp.tensordot(self.weight[:, len(known) :], more, axes=1)
+        return alike(first, more) + product(self.weight[:, len(known) :], more)
 
     def scaled(self, factor: float) -> "Linear":
         """With smaller, or larger, weights and biases."""
         return Linear(factor * self.weight, factor * self.bias)
+
+
+def product(weight: Float[Array, "out in"], x: Float[Array, "in *more"]) -> Float[Array, "out *more"]:
+    """W x, for one batch or several.
+
+    Several are one while it lasts: by axes of their own, gradients would first copy all that they multiply into another
+    order, which takes more than half as long again (`docs/performance.md`).
+    """
+    return jnp.tensordot(weight, x.reshape(len(x), -1), axes=1).reshape(len(weight), *x.shape[1:])
 
 
 def alike(known: Float[Array, "n B"], more: Float[Array, "m *S B"]) -> Float[Array, "n *ones B"]:
