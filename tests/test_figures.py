@@ -713,6 +713,17 @@ def test_figure_3_says_what_names_of_ways_mean():
     assert figure_3.words_of(["STL, 250k steps"]) == []
 
 
+def test_curves_of_long_returns_have_successes_beside_them(tmp_path: Path, drawn: Callable[..., Any]):
+    tasks = [{"only": [name], "tasks": None} for name in ("wall/red/dynamics-0", "food/green/dynamics-1")]
+    lives = [made_up(tmp_path / str(n), value=lambda *_: 3.0, **one) for n, one in enumerate(tasks)]
+    figure, rows = drawn(curves, *lives)
+    returns, successes, *small = figure.axes
+    assert "return" in returns.get_ylabel() and "share of episodes" in successes.get_ylabel() and len(small) == 2
+    assert line(returns, 0)[1] == [1.5, 3.0] and line(successes, 0)[1] == [0.75, 1.5]
+    assert {row.what: row.value for row in rows if row.steps == 8192} == {"curve": 3.0, "success": 1.5}
+    assert {row.part for row in rows if row.what == "success"} == {"", *(one["only"][0] for one in tasks)}
+
+
 @pytest.mark.parametrize(("tasks", "expected"), [(0, (0, 0)), (2, (1, 2)), (4, (2, 2)), (7, (2, 4)), (64, (8, 8))])
 def test_small_panels_leave_few_places_empty(tasks: int, expected: tuple[int, int]):
     assert curves.shape(tasks) == expected

@@ -113,9 +113,10 @@ class FinishedLife:
         found = metrics.by_phase(self.records, what)
         return found[when][f"mean_{what}"] if when in found else None
 
-    def curve_of(self, task: str) -> Float[np.ndarray, " update"]:
-        """Training return of a task that has a curve."""
-        return self.curves.returns[self.curves.tasks.index(task)]
+    def curve_of(self, task: str, what: str = "return") -> Float[np.ndarray, " update"]:
+        """Training return (or success) of a task that has a curve."""
+        told = self.told(what)
+        return told.returns[told.tasks.index(task)]
 
     def came_to_the_same(self, other: "FinishedLife") -> bool:
         """Whether all results are those of another life."""

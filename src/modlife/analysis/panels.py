@@ -63,7 +63,7 @@ def safe(text: str) -> str:
     return plain(text).replace("$", r"\$")
 
 
-def draw_curves(axes: Any, groups: Sequence[Group], what: str = "return") -> list[Row]:
+def draw_curves(axes: Any, groups: Sequence[Group], what: str = "return", *, kind: str = "curve") -> list[Row]:
     """Mean training return (or success) over tasks and seeds, at the same number of steps in each task."""
     rows, seeds = [], []
     for group in groups:
@@ -76,7 +76,7 @@ def draw_curves(axes: Any, groups: Sequence[Group], what: str = "return") -> lis
         draw_band(axes, steps / 1000, mean, error, group, seeds=len(curves))
         seeds.append(len(curves))
         rows += [
-            group.row("curve", float(value), steps=int(step), error=float(spread), seeds=len(curves))
+            group.row(kind, float(value), steps=int(step), error=float(spread), seeds=len(curves))
             for step, value, spread in zip(steps, mean, error, strict=True)
             if not np.isnan(value)
         ]

@@ -1,4 +1,7 @@
-"""Learning curves of anyone's lives, grouped by what differs: the mean over tasks, and each task by itself."""
+"""Learning curves of anyone's lives, grouped by what differs: the mean over tasks, and each task by itself.
+
+Where returns are more than 1 they are sums of many rewards, and successes are shown beside them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +19,8 @@ MOST = 100
 """Tasks that are drawn singly, at most; the table has them all."""
 WIDE = 5.5
 """Inches: the panel with the mean."""
+KINDS = (("return", "curve"), ("success", "success"))
+"""What is told of a task, and what the table calls it."""
 SMALL = (1.5, 1.25)
 """Inches: width and height of the panel of a task."""
 
@@ -28,17 +33,20 @@ def draw(paths: Sequence[Path], out: Path) -> None:
     groups = recoloured(grouped(lives, lambda life: label(life.agent)))
     tasks = list(dict.fromkeys(task for life in lives for task in life.curves.tasks))
     rows, columns = shape(len(tasks) if 1 < len(tasks) <= MOST else 0)
-    widths = [WIDE, SMALL[0] * columns] if columns else [WIDE]
+    kinds = KINDS if any(np.nanmax(life.curves.returns, initial=0) > 1 for life in lives) else KINDS[:1]
+    widths = [WIDE] * len(kinds) + ([SMALL[0] * columns] if columns else [])
     figure = Figure(figsize=(sum(widths), 4), layout="constrained")
     grid = figure.add_gridspec(1, len(widths), width_ratios=widths)
-    main = figure.add_subplot(grid[0])
-    found = draw_curves(main, groups)
+    main = [figure.add_subplot(grid[place]) for place in range(len(kinds))]
+    pairs = zip(main, kinds, strict=True)
+    found = [row for axes, (what, kind) in pairs for row in draw_curves(axes, groups, what, kind=kind)]
     if columns:
-        panels = grid[1].subgridspec(rows, columns).subplots(sharex=True, sharey=True, squeeze=False)
-        draw_tasks(list(panels.flat), tasks, groups, main)
+        panels = grid[len(kinds)].subgridspec(rows, columns).subplots(sharex=True, sharey=True, squeeze=False)
+        draw_tasks(list(panels.flat), tasks, groups, main[0])
     heading(figure, f"Learning curves{': mean over tasks, and each task by itself' if columns else ''}", lives)
     fit(figure, height=max(4.0, SMALL[1] * rows - 1))
-    save(figure, found + [row for task in tasks for group in groups for row in rows_of(task, group)], out)
+    singly = [row for kind in kinds for task in tasks for group in groups for row in rows_of(task, group, *kind)]
+    save(figure, found + singly, out)
 
 
 def recoloured(groups: Sequence[Group]) -> list[Group]:
@@ -80,22 +88,22 @@ def draw_task(axes: Any, task: str, group: Group) -> None:
     draw_band(axes, steps / 1000, mean, error, group, seeds=len(learnt(task, group.lives)))
 
 
-def learnt(task: str, lives: Sequence[FinishedLife]) -> list[FinishedLife]:
+def learnt(task: str, lives: Sequence[FinishedLife], what: str = "return") -> list[FinishedLife]:
     """Lives that tell how a task was learnt."""
-    return [life for life in lives if task in life.curves.tasks]
+    return [life for life in lives if task in life.told(what).tasks]
 
 
-def curve_of(task: str, group: Group) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+def curve_of(task: str, group: Group, what: str = "return") -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Steps, mean over the seeds that learnt a task, and its error; None if none has."""
-    curves = [(life.curves.steps, life.curve_of(task)) for life in learnt(task, group.lives)]
+    curves = [(life.told(what).steps, life.curve_of(task, what)) for life in learnt(task, group.lives, what)]
     return (curves[0][0], *over_seeds(curves)) if curves else None
 
 
-def rows_of(task: str, group: Group) -> list[Row]:
+def rows_of(task: str, group: Group, what: str, kind: str) -> list[Row]:
     """The curve of a task for the table."""
-    curve, seeds = curve_of(task, group), len(learnt(task, group.lives))
+    curve, seeds = curve_of(task, group, what), len(learnt(task, group.lives, what))
     return [
-        group.row("curve", float(value), steps=int(step), error=float(error), tasks=1, seeds=seeds, part=task)
+        group.row(kind, float(value), steps=int(step), error=float(error), tasks=1, seeds=seeds, part=task)
         for step, value, error in zip(*(curve or ((), (), ())), strict=True)
         if not np.isnan(value)
     ]
