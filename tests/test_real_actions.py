@@ -79,6 +79,18 @@ def test_weights_of_advantages_by_hand():
     assert (found == 2).any() and (found < 1).any()
 
 
+@pytest.mark.parametrize("temperature", [AWACConfig().temperature, 1.0])
+def test_weights_move_the_actor_as_far_as_the_temperature_says(temperature: float):
+    """Of actions from N(0, 1), exp(a / beta) leaves those of N(1 / beta, 1), however steep the advantage is."""
+    action, steep = RNG.normal(size=(40_000, 3)), np.array([6.0, -8.0, 0.0])
+    taken, drawn = np.tile(action @ steep, (2, 1)), np.zeros((2, 1, 40_000))
+    given = jnp.array(taken, jnp.float32), jnp.array(drawn, jnp.float32)
+    weight = np.asarray(losses.advantage_weights(*given, temperature=temperature, most=1e9))
+    moved = (weight[:, None] * action).sum(axis=0) / weight.sum()
+    np.testing.assert_allclose(moved, np.array([0.6, -0.8, 0.0]) / temperature, atol=0.05)
+    assert 0.5 * float((moved**2).sum()) == pytest.approx(1 / (2 * temperature**2), rel=0.15)
+
+
 def test_errors_of_several_critics_add_up():
     values, old, target = (jnp.array(RNG.normal(size=shape), jnp.float32) for shape in ((2, 7), 7, 7))
     plain = losses.value_loss(values, old, target, clip=None)

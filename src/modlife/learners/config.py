@@ -287,8 +287,12 @@ class AWACConfig(RealBCQConfig):
     actions that turned out better than its own.
     """
 
-    temperature: float = 1.0
-    """Beta: how little that matters, in deviations of the advantage."""
+    temperature: float = 3.0
+    """Beta: how little that matters, in deviations of the advantage.
+
+    Where the advantage rises evenly with the action, the actor moves 1 / (2 beta squared) nats away from what was done,
+    whether critics are right or not: .056 by default, about the divergence at which the paper's PPO stops (.05).
+    """
     most: float = 20.0
     """Largest weight of an action."""
 
