@@ -62,7 +62,7 @@ def product(weight: Float[Array, "out in"], x: Float[Array, "in *more"]) -> Floa
     """W x, for one batch or several.
 
     Several are one while it lasts: by axes of their own, gradients would first copy all that they multiply into another
-    order, which takes more than half as long again (`docs/performance.md`).
+    order, and an update of PPO with critics takes half as long again (`docs/performance.md`).
     """
     return jnp.tensordot(weight, x.reshape(len(x), -1), axes=1).reshape(len(weight), *x.shape[1:])
 
