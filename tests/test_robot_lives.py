@@ -1,6 +1,10 @@
-"""Lives in the robot domain: small ones of every agent that learns there, and one that is killed and goes on."""
+"""Lives in the robot domain: small ones of every agent that learns there, and some that are killed and go on."""
 
 import json
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,10 @@ SMALL: dict[str, Any] = {
 }
 
 
+AMPLE: dict[str, dict[str, Any]] = {"comp-search": {"steps": 400}, "pc": {"tasks": 2}}
+"""Searches take steps of their own."""
+
+
 def tiny(agent: str, **options: Any) -> LifeConfig:
     own = vars(usual_settings(AGENTS[agent], DOMAINS["robot"]))
     fitting = {name: value for name, value in SMALL.items() if name in own}
@@ -46,26 +54,47 @@ def test_robots_have_settings_of_their_own():
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
-    path, config = tmp_path_factory.mktemp("robots") / "life", tiny("comp-struct")
-    with pytest.MonkeyPatch.context() as patch, lenient():
-        patch.setattr(checkpoints, "KEEP", 10**6)
-        run_life(config, path, save_every=0)
-    return Lived(path, config)
+def robots(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Lived]:
+    """The tiny life of an agent, lived once, with all its checkpoints."""
+
+    @cache
+    def of(agent: str) -> Lived:
+        path, config = tmp_path_factory.mktemp(agent) / "life", tiny(agent, **AMPLE.get(agent, {}))
+        with pytest.MonkeyPatch.context() as patch, lenient():
+            patch.setattr(checkpoints, "KEEP", 10**6)
+            run_life(config, path, save_every=0)
+        return Lived(path, config)
+
+    return of
 
 
 def records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_a_life_has_all_phases(lived: Lived):
+def test_a_life_has_all_phases(robots: Callable[[str], Lived]):
+    lived = robots("comp-struct")
     assert {"online", "offline"} <= lived.phases()
     kinds = {one["kind"] for one in records(lived.path)}
     assert {"curve", "structure", "evaluation", "offline", "retention"} <= kinds
 
 
-@pytest.mark.parametrize("phase", ["online", "offline"])
-def test_killed_and_resumed_it_ends_with_the_same_bytes(lived: Lived, tmp_path: Path, phase: str):
+@pytest.mark.parametrize(
+    ("agent", "phase"),
+    [
+        ("comp-struct", "online"),
+        ("comp-struct", "offline"),
+        ("comp-search", "structure"),
+        ("comp-search", "online"),
+        ("pc", "online"),
+        ("pc", "offline"),
+    ],
+)
+def test_killed_and_resumed_it_ends_with_the_same_bytes(
+    robots: Callable[[str], Lived], tmp_path: Path, agent: str, phase: str
+):
+    lived = robots(agent)
+    assert phase in lived.phases()
     run = lived.copy(tmp_path / "life", lived.amid(phase))
     with lenient():
         run_life(None, run.path, save_every=0)
@@ -79,12 +108,13 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(lived: Lived, tmp_path: 
 @pytest.mark.parametrize(
     ("agent", "options"),
     [
-        ("comp-search", {"tasks": 3, "steps": 400, "search": {"episodes": 1}}),
-        ("stl", {"tasks": 1}),
-        ("pc", {"tasks": 2}),
+        ("stl", {"tasks": 1, "world": {**WORLD, "preset": "paper"}}),
+        ("mtl", {"tasks": 2}),
+        ("finetune", {"tasks": 2}),
         ("reset-distill", {"tasks": 2}),
         ("pc-bcq", {"tasks": 2}),
         ("comp-struct", {"tasks": 2, "offline": {"consolidator": "real-bcq", "epochs": 2, "batch": 8}}),
+        ("comp-struct", {"tasks": 2, "offline": {"consolidator": "awac", "epochs": 2, "batch": 8}}),
     ],
 )
 def test_agents_live_with_robots(agent: str, options: dict[str, Any], tmp_path: Path):
@@ -101,3 +131,28 @@ def test_what_cannot_be_learnt_with_robots_is_said_at_once():
         tiny("clear")
     with pytest.raises(InputError, match="the search alone may take"):
         tiny("comp-search", steps=24)
+
+
+TWICE = """
+import sys
+from pathlib import Path
+from modlife.runtime import start_jax
+start_jax(threads=2)
+from test_robot_lives import tiny
+from modlife.runs.life import run_life
+
+folder = Path(sys.argv[1])
+lives = [folder / name for name in ("one", "other")]
+for life in lives:
+    run_life(tiny("stl", tasks=1), life, devices=2)
+one, other = ((life / "metrics.jsonl").read_bytes() for life in lives)
+assert one == other
+print(one.count(b'"curve"'))
+"""
+
+
+def test_a_life_on_two_threads_gives_the_same_every_time(tmp_path: Path):
+    """Each steps the physics of its own episodes."""
+    command = [sys.executable, "-c", TWICE, str(tmp_path)]
+    out = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=280)
+    assert out.stdout == "2\n", out.stderr
