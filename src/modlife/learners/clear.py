@@ -104,8 +104,8 @@ class Clear(Rehearsal):
             return self.loss_of(ppo, ppo.network.pick(params, tasks), piece)
 
         def one(policy: Pytree, steps: Transition, said: Float[Array, "T n"]) -> Float[Array, ""]:
-            alone = jax.tree.map(lambda leaf: leaf[:, None], (steps, said))
-            return self.loss_of(ppo, policy, Piece(*alone, piece.structures[:1]))
+            alone = jax.tree.map(lambda leaf: leaf[:, None], steps)
+            return self.loss_of(ppo, policy, Piece(alone, said[:, None], piece.structures[:1]))
 
         # Of each piece its own chain is differentiated by, and the bank once by all of them: a gradient of the whole
         # bank for every piece took twice as long.

@@ -312,7 +312,7 @@ class PPO:
             found = self.in_pieces(params, structure, minibatch, telling=telling, key=key)
             return jax.tree.map(jnp.add, total, found), None
 
-        zero = jax.tree.map(jnp.zeros_like, params), jnp.zeros(2 if telling else ())
+        zero = jax.tree.map(jnp.zeros_like, params), jnp.zeros(2) if telling else jnp.float32(0)
         keys = jax.random.split(key, len(structures))
         (total, far), _ = jax.lax.scan(add, zero, (structures, batch, index, keys))
         flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
@@ -340,7 +340,7 @@ class PPO:
             return jax.tree.map(lambda one, more: one + more / count, total, found), None
 
         pieces = jax.tree.map(lambda leaf: leaf.reshape(count, -1, *leaf.shape[1:]), minibatch)
-        zero = jax.tree.map(jnp.zeros_like, params), jnp.zeros(2 if telling else ())
+        zero = jax.tree.map(jnp.zeros_like, params), jnp.zeros(2) if telling else jnp.float32(0)
         return jax.lax.scan(add, zero, (pieces, jax.random.split(key, count)))[0]
 
     def loss(
