@@ -18,6 +18,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
+from terminal import End
+
 MESSAGE = 1 << 20
 
 
@@ -45,14 +47,14 @@ class Child:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def communicate(self, timeout: float) -> tuple[str, str]:
-        """What it has said, when it has ended."""
-        if self.poll(timeout) is None:
-            raise subprocess.TimeoutExpired("modlife", timeout)
+    def end(self, seconds: float = 600) -> End:
+        """How it ends, and what it has said."""
+        if (code := self.poll(seconds)) is None:
+            raise subprocess.TimeoutExpired("modlife", seconds)
         out, err = (os.pread(file, os.fstat(file).st_size, 0).decode() for file in self.said)
         for file in self.said:
             os.close(file)
-        return out, err
+        return End(code, out, err)
 
 
 def asked(message: dict[str, Any], *files: int) -> int:

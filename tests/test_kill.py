@@ -75,9 +75,9 @@ def alone(lives: Callable[[str], Lived]) -> Home:
 
 
 def ended(process: Child) -> End:
-    out, err = process.communicate(timeout=600)
-    assert "Traceback" not in err, err
-    return End(process.returncode, out, err)
+    end = process.end()
+    assert "Traceback" not in end.err, end.err
+    return end
 
 
 def killed(process: Child) -> End:

@@ -327,7 +327,7 @@ class PPO:
         return replace(minibatch, advantage=(advantage - advantage.mean()) / (advantage.std() + 1e-8))
 
     def in_pieces(
-        self, params: Pytree, structure: Int[Array, " F"], minibatch: Batch, *, telling: bool, key: PRNGKey
+        self, params: Pytree, structure: Int[Array, " F"], minibatch: Batch, *, telling: bool = False, key: PRNGKey
     ) -> tuple[Pytree, Float[Array, "*two"]]:
         """The gradient of the loss on samples of one task; of many of them, as the mean over equal pieces."""
         gradient = jax.grad(self.told_loss if telling else self.loss, has_aux=True)
