@@ -97,7 +97,7 @@ class ElasticConfig:
     samples: int = 4096
     """States from the end of a task by which its information is estimated."""
     normalise: bool = False
-    """Divide a task's information by its mean over parameters that have any, so that tasks count alike (Schwarz)."""
+    """Divide a task's information by its mean over parameters that have any, so that tasks count alike."""
 
     def __post_init__(self) -> None:
         check_fields(self)
