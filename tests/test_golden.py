@@ -1,8 +1,8 @@
 """Nothing that was right changed: small lives give the metrics that commit 186938a gave.
 
 The files of `data/golden` were written by that commit (`modlife train --size 5 --horizon 16` and the other settings of
-`lives.small`), compiled as the tests are (`conftest.py`, XLA's flags included). Compiled arithmetic rounds differently in
-the last bits from processor to processor, so that commit's hashes are recorded from two. On a processor of which they are,
+`lives.small`), compiled as the tests are (`conftest.py`, XLA's flags included). Compiled arithmetic rounds differently
+in the last bits from processor to processor, so that commit's hashes are recorded from two. On one of which they are,
 every byte must be the same. Elsewhere records must be the same but for numbers, and those nearly.
 """
 
