@@ -293,8 +293,8 @@ def test_a_new_life_leaves_what_exists_alone(home: Home):
 def test_eval_tells_the_structures_that_a_life_found(home: Home):
     arguments = ["eval", str(home.reference), "--episodes", "40"]
     table = command(*arguments).out.splitlines()
-    assert table[0].split() == ["task", "return", "+-", "success", "length", "structure", "by-components"]
-    assert "by-components: the modules first used for these components" in "\n".join(table)
+    assert table[0].split() == ["task", "return", "+-", "success", "length", "structure", "by-parts"]
+    assert "by-parts: the modules first used for these components" in "\n".join(table)
     found = [line.split()[-2] for line in table[1:5]]
     assert found[:2] == ["0-0-0", "1-1-1"]
     structures = json.loads((home.reference / "summary.json").read_text())["structures"]

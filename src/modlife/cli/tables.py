@@ -11,7 +11,7 @@ MOST_LINES = 24
 MUCH = 0.05
 """A return whose loss is worth a word."""
 
-MODULES = "structure: a module for each factor; by-components: the modules first used for these components"
+MODULES = "structure: a module for each factor; by-parts: the modules first used for these components"
 """What columns of an evaluation mean."""
 
 MEANINGS = {
@@ -81,8 +81,8 @@ def evaluation_table(record: dict[str, Any], *, searched: Collection[str] = ()) 
     for task, mean, error, success, length in zip(*columns, strict=True):
         lines.append(f"{task:<{width}}  {mean:6.3f}  {error:5.3f}  {success:7.2f}  {length:6.1f}")
     if "structure" in record:
-        gap = "  " if len(lines[0]) + 26 <= terminal_width() else "\n    "  # a line of its own, where there is no room
-        lines[0] += f"{gap}structure  by-components"
+        gap = "  " if len(lines[0]) + 21 <= terminal_width() else "\n    "  # a line of its own, where there is no room
+        lines[0] += f"{gap}structure  by-parts"
         for number, (found, expected) in enumerate(zip(record["structure"], record["expected"], strict=True), start=1):
             lines[number] += f"{gap}{path_of(found):<9}  {path_of(expected) if expected else 'none'}"
     lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}")
