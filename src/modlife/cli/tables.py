@@ -1,7 +1,6 @@
 """Results as text for people."""
 
 import shutil
-import textwrap
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ MOST_LINES = 24
 MUCH = 0.05
 """A return whose loss is worth a word."""
 
-MODULES = "structure: a module for each factor; by-parts: the modules first used for these components"
+MODULES = ("structure: a module for each factor", "by-parts: the modules first used for these components")
 """What columns of an evaluation mean."""
 
 MEANINGS = {
@@ -86,7 +85,7 @@ def evaluation_table(record: dict[str, Any], *, searched: Collection[str] = ()) 
         for number, (found, expected) in enumerate(zip(record["structure"], record["expected"], strict=True), start=1):
             lines[number] += f"{gap}{path_of(found):<9}  {path_of(expected) if expected else 'none'}"
     lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}")
-    lines += textwrap.wrap(MODULES, terminal_width()) if "structure" in record else []
+    lines += MODULES if "structure" in record else ()
     lines.append("+-: standard error of the mean over episodes")
     if "structure" in record:
         lines += as_expected(record, searched)
