@@ -1,7 +1,8 @@
 """Processes of the program, for tests that kill them: they begin with its packages loaded, which is most of their time.
 
 A process that has loaded the packages, and has begun nothing, waits to be asked for another: that one is its fork, with
-arguments, folder and environment of its own, and is as real as one from the shell.
+arguments, folder and environment of its own. What packages read from the environment when they are loaded is as in the
+tests.
 """
 
 import atexit
@@ -32,12 +33,15 @@ class Child:
         self.pid: int = asked(about, *self.said)
         self.handle = os.pidfd_open(self.pid)
         self.returncode: int | None = None
+        self.texts: tuple[str, ...] = ()
 
     def poll(self, seconds: float = 0) -> int | None:
         """The exit code, if it ends within this time."""
         if self.returncode is None and select.select([self.handle], [], [], seconds)[0]:
             self.returncode = asked({"ended": self.pid})
-            os.close(self.handle)
+            self.texts = tuple(os.pread(file, os.fstat(file).st_size, 0).decode() for file in self.said)
+            for file in (self.handle, *self.said):
+                os.close(file)
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -51,10 +55,7 @@ class Child:
         """How it ends, and what it has said."""
         if (code := self.poll(seconds)) is None:
             raise subprocess.TimeoutExpired("modlife", seconds)
-        out, err = (os.pread(file, os.fstat(file).st_size, 0).decode() for file in self.said)
-        for file in self.said:
-            os.close(file)
-        return End(code, out, err)
+        return End(code, *self.texts)
 
 
 def asked(message: dict[str, Any], *files: int) -> int:
@@ -71,7 +72,7 @@ def nursery() -> socket.socket:
     alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # no threads of NumPy's: only the one that forks lives on
     process = subprocess.Popen([sys.executable, __file__, str(its.fileno())], pass_fds=[its.fileno()], env=alone)
     its.close()
-    atexit.register(process.wait)
+    atexit.register(process.wait, 60)
     atexit.register(mine.close)  # which is what it waits for
     return mine
 
@@ -101,6 +102,7 @@ def serve(line: socket.socket) -> dict[str, Any] | None:
             line.close()
             for number, file in enumerate(files, start=1):
                 os.dup2(file, number)
+                os.close(file)
             return about
         for file in files:
             os.close(file)

@@ -2,7 +2,7 @@
 
 The files of `data/golden` were written by that commit (`modlife train --size 5 --horizon 16` and the other settings of
 `lives.small`), compiled as the tests are (`conftest.py`, XLA's flags included). Compiled arithmetic rounds differently
-in the last bits from processor to processor, so that commit's hashes are recorded from two. On one of which they are,
+in the last bits from processor to processor, so that commit's hashes are recorded from two. On the one named below
 every byte must be the same. Elsewhere records must be the same but for numbers, and those nearly.
 """
 

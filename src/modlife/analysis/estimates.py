@@ -39,7 +39,7 @@ RATES: Mapping[tuple[str, str | None], Rates] = {
     ("robot", "paper"): Rates(800, 300_000, 1_000),
 }
 """By domain and preset, where they are not as usual."""
-SLOWER: Mapping[str, float] = {"clear": 2.5, "clear-modular": 5.0, "pc": 3.2, "pc-bcq": 3.2, "ewc": 1.15}
+SLOWER: Mapping[str, float] = {"clear": 2.5, "clear-modular": 4.2, "pc": 3.2, "pc-bcq": 3.2, "ewc": 1.15}
 """How many times as long as `comp-struct` agents learn online that do more in a step (docs/performance.md)."""
 
 

@@ -23,7 +23,7 @@ COMMANDS = {
     "sync": "copy the metrics of run directories to TensorBoard, W&B or MLflow",
     "figure": "draw a figure of the paper from run directories",
     "reproduce": "live what a figure of the paper needs, then draw it",
-    "table": "compare the agents of run directories: return, transfer, forgetting, cost",
+    "table": "compare the agents of run directories: return, transfer, change since learnt, cost",
     "metrics": "transfer, forgetting and the like of run directories or of anybody's numbers, with intervals",
     "report": "write a page that shows lives, for a browser: curves, memory, modules, times",
     "sweep": "live many lives, some at a time: agents x settings x seeds, or a file of lives",

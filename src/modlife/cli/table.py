@@ -11,7 +11,7 @@ from modlife.errors import InputError
 
 @dataclass(frozen=True)
 class Options:
-    """Compare the agents of run directories: return, transfer, forgetting, parameters, time and memory.
+    """Compare the agents of run directories: return, transfer, change since learnt, parameters, time and memory.
 
     Lives that differ in nothing but the seed are averaged, with standard errors. Transfer needs lives of `stl` with as
     many steps per task among the run directories. `modlife metrics` has further definitions of transfer and forgetting.

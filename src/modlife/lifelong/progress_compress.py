@@ -93,7 +93,7 @@ class Compress:
         """The knowledge base has learnt the task; what it needs of it is added to what others need."""
         now, agent, replay = state.work.params, self.agent, state.memory[-1].read()
         times = min(replay.times, -(-agent.config.samples // agent.ppo.config.envs))
-        last = Replay(replay.rows[replay.times - times :], times, replay.taught[-times:])
+        last = Replay(replay.rows[replay.times - times :], times, replay.taught[replay.times - times : replay.times])
         found = released_compress_fisher if agent.config.fisher == "released" else fisher
         new = found(agent.env, agent.network, now, agent.indices(self.task)[0], last)
         new = normalised(new) if agent.config.normalise else new

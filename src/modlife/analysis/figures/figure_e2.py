@@ -44,11 +44,12 @@ def draw_numbers(axes: Any, groups: Sequence[Group]) -> list[Row]:
         mine = [group for group in groups if group.agent == agent]
         for when, line in SHOWN.items():
             numbers = [modules(group.lives[0]) for group in mine]
-            found = [mean_and_error(values_after(group.lives, when)) for group in mine]
+            values = [values_after(group.lives, when) for group in mine]
+            found = [mean_and_error(one) for one in values]
             means, errors = np.array(found).T
             look = {"linestyle": line, "marker": mine[0].marker, "ms": 4}
             axes.plot(numbers, means, label=f"{label(agent)}, {when}", color=colour(agent), **look)
-            halves = errors * [reach(len(group.lives)) for group in mine]
+            halves = errors * [reach(len(one)) for one in values]
             with unscaled(axes):
                 axes.errorbar(numbers, means, halves, capsize=3, ls="", color=colour(agent))
             rows += [
