@@ -22,20 +22,24 @@ from digest_lives import losses, short, table, tasks_of
 from long_life import tables as long_life_tables
 
 from modlife import metrics
-from modlife.analysis.catalog import INGREDIENTS, with_other
+from modlife.analysis import estimates
+from modlife.analysis.catalog import EXPERIMENTS, INGREDIENTS, SCALES, with_other
 from modlife.analysis.comparison import COLUMNS, compare_lives, told
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, label, read_life
 from modlife.analysis.measures import ALONE, scores_of_life
 from modlife.analysis.report.sections import plural
+from modlife.domains.robot.world import RobotWorld
 from modlife.errors import InputError, unknown
 from modlife.lifelong.agents import AGENTS
 from modlife.metrics import Curve, Scores, every_metric, known_mean, mean_and_error, steps_to
 from modlife.runs.config import LifeConfig
+from modlife.runs.glimpses import all_left
 from modlife.runs.store import RunDirectory
+from modlife.timing import foreseen
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/metrics.md", "docs/performance.md", "docs/reproduction.md")
+PAGES = ("README.md", "docs/figures.md", "docs/metrics.md", "docs/performance.md", "docs/reproduction.md")
 MARKED = re.compile(r"<!-- modlife: (\S+) -->(?:(?!<!-- modlife:).)*?<!-- end -->", re.DOTALL)
 DOMAIN, QUARTER = "grid2d", 250_000
 """What the figures are about, and the steps per task of those that took a quarter of the paper's."""
@@ -49,10 +53,12 @@ RELEASED = {
 LOST = 0.02
 STEPS = (50_000, 100_000, 250_000, 500_000, 1_000_000)
 PARTS = 8
-MOST = 500
+MOST = RobotWorld().graph.highest_return
 """The largest return of a robot task."""
 RECENT, OFTEN = 5, 0.8
 """A task counts as learnt when its mean success over so many updates is so high."""
+AT_ONCE = 2
+"""Lives at a time, where it is said how long many last."""
 PHASES = ("structure", "online", "offline", "evaluation")
 
 Cells = Sequence[Sequence[str]]
@@ -134,8 +140,18 @@ def scored(path: Path) -> Scores:
 
 
 def all_tasks() -> list[Group]:
-    """Lives of all 64 tasks, one after another."""
-    return grouped(lives_where(lambda config: len(config.chosen) == 64 and not config.order.together), called)
+    """Lives of all 64 tasks, one after another, with as many modules as is usual."""
+    return grouped(lives_where(lambda config: is_lifelong(config) and not other_modules(config)), called)
+
+
+def is_lifelong(config: LifeConfig) -> bool:
+    """Whether it is of all 64 tasks, one after another."""
+    return len(config.chosen) == 64 and not config.order.together
+
+
+def other_modules(config: LifeConfig) -> bool:
+    """Whether there are more modules, or fewer, than is usual."""
+    return getattr(config.settings, "modules", None) is not None
 
 
 def single_tasks() -> str:
@@ -340,7 +356,8 @@ def million_passes(life: dict[str, Any]) -> float:
 def pilots() -> str:
     """Single robot tasks: what was reached, and when."""
     rows = []
-    for life in lives_where(lambda config: config.agent == ALONE and len(config.chosen) == 1, "robot"):
+    alone = lives_where(lambda config: config.agent == ALONE and len(config.chosen) == 1, "robot")
+    for life in sorted(alone, key=lambda life: (life.names, life.config.world.inputs, life.config.seed)):
         curve = [record for record in life.records if record["kind"] == "curve"]
         steps = np.array([record["steps"] for record in curve])
         success = np.array([np.mean(record["success"]) for record in curve])
@@ -348,9 +365,28 @@ def pilots() -> str:
         first = first_at(Curve(steps, success), success[success > 0].min(initial=1))
         most = first_at(Curve(steps[RECENT - 1 :], recent), OFTEN)
         (task,), (end,) = life.names, life.summary["seen"]["success"]
-        cells = [task, str(life.config.seed), f"{life.steps_per_task:,}", f"{life.finals[task]:.0f}", f"{end:.2f}"]
-        rows.append([*cells, first, most])
-    return markdown(["task", "seed", "steps", "return", "success", "first success at", "80 % success at"], rows)
+        about = [task, life.config.world.inputs, str(life.config.seed), commit_of(life)]
+        rows.append([*about, f"{life.steps_per_task:,}", f"{life.finals[task]:.0f}", f"{end:.2f}", first, most])
+    heads = ["task", "inputs", "seed", "commit", "steps", "return", "success"]
+    return markdown([*heads, "first success at", "80 % success at"], rows)
+
+
+def robot_lives() -> str:
+    """Lives of several robot tasks: returns of each task before learning, after each phase and at the end."""
+    rows = []
+    for life in lives_where(lambda config: len(config.chosen) > 1, "robot"):
+        scores, end = scored(life.path), life.summary["seen"]
+        succeeded = dict(zip(end["tasks"], end["success"], strict=True))
+        columns = zip(*(one(scores) for one in BARS.values()), strict=True)
+        for task, values in zip(scores.tasks, columns, strict=True):
+            returns = [f"{value:.0f}" for value in values]
+            rows.append([life.agent, str(life.config.seed), task, *returns, f"{succeeded[task]:.2f}"])
+    return markdown(["agent", "seed", "task", *BARS, "success at the end"], rows)
+
+
+def commit_of(life: FinishedLife) -> str:
+    """The commit that a life was lived with, in short."""
+    return RunDirectory.open(life.path).manifest()["git"]["commit"][:7]
 
 
 def first_at(curve: Curve, threshold: float) -> str:
@@ -409,7 +445,18 @@ def definitions() -> str:
     return markdown(["metric", "by", "formula", "better"], rows)
 
 
+def durations() -> str:
+    """How long experiments last at each scale, by estimate."""
+    rows = []
+    for experiment in EXPERIMENTS:
+        planned = [experiment.planned(scale, Path("runs")) for scale in SCALES]
+        left = [all_left([], [estimates.seconds(life.config) for life in lives], AT_ONCE) for lives in planned]
+        rows.append([f"`{experiment.name}`", *(foreseen(seconds).removeprefix("about ") for seconds in left)])
+    return markdown(["", *(f"`{scale}`" for scale in SCALES)], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "durations": durations,
     "results": results,
     "stl": single_tasks,
     "fig2": figure_2,
@@ -420,6 +467,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "tuning": tuning,
     "forgotten": forgotten,
     "robot-pilots": pilots,
+    "robot-lives": robot_lives,
     "consolidators": consolidators,
     "refold": refolded,
     "ingredients": ingredients,

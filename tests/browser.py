@@ -19,6 +19,8 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars")
 QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions")
+RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}"
+"""What axe-core looks for."""
 PATIENCE = 60.0
 """Seconds to wait for an answer."""
 
@@ -86,12 +88,22 @@ class Browser:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
-    def until(self, expression: str) -> None:
+    def until(self, expression: str, patience: float = PATIENCE) -> None:
         """Waits until an expression holds."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + patience
         while not self.ask(expression):
             assert time.monotonic() < end, expression
             time.sleep(0.02)
+
+    def violations(self, axe: str) -> list[Any]:
+        """What axe-core, given as its source, finds on the page; tables that are closed it does not look at.
+
+        It may take minutes: the browser is asked again and again, so that it is not silent for long.
+        """
+        found = "all.violations.map((one) => [one.id, one.nodes[0].html])"
+        self.ask(f"{axe}; window.broken = null; axe.run({RULES}).then((all) => {{ window.broken = {found}; }}); 0")
+        self.until("window.broken !== null", patience=600)
+        return self.ask("window.broken")
 
     def key(self, name: str) -> None:
         """Presses a key."""

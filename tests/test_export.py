@@ -87,8 +87,9 @@ def test_a_model_of_the_2d_world_takes_what_gymnasium_gives(searched: Lived, tmp
             image, *_ = env.step(action)
 
 
-def test_a_model_of_an_arm_has_mean_and_spread(tmp_path: Path):
-    run = unlearnt("comp-struct", "robot", world=ARMS)
+@pytest.mark.parametrize("inputs", ["plain", "scaled"])
+def test_a_model_of_an_arm_takes_what_gymnasium_gives(tmp_path: Path, inputs: str):
+    run = unlearnt("comp-struct", "robot", world={**ARMS, "inputs": inputs})
     with lenient():
         assert "checked with 1000 observations" in export_onnx(run, "none/can/IIWA", tmp_path / "arm.onnx")
     model = session(tmp_path / "arm.onnx")
@@ -107,6 +108,10 @@ def test_a_model_of_an_arm_has_mean_and_spread(tmp_path: Path):
     answer = said(model, {name: part[None] for name, part in seen.items()})
     assert answer["mean"].shape == (1, 8) and np.abs(answer["mean"]).max() <= 1
     np.testing.assert_allclose(answer["log_std"], [*[0.0] * 7, -0.5])
+    flat = jnp.concatenate([seen[part.name] for part in run.agent.env.graph.state])[None]
+    ours = answers(run, run.policy(run.task("none/can/IIWA")), run.agent.env.parts(flat))
+    np.testing.assert_allclose(answer["mean"], ours["mean"], atol=1e-5)
+    np.testing.assert_array_equal(named(face.seen(flat))["object"][0], seen["object"])
 
 
 def test_a_model_that_says_something_else_is_not_written(

@@ -40,11 +40,19 @@ from modlife.runs.store import RunDirectory, RunWriter
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
+ABLATIONS = ("pc-bcq-64*", "clear-modular-64*")
+
+
+def found(*patterns: str) -> list[Path]:
+    return sorted(path for pattern in patterns for path in RESULTS.glob(pattern))
+
+
 COMMITTED = {
-    "fig2": sorted(path for name in ("mtl-[1-9]*", "mtl-monolithic-*", "stl-64-*") for path in RESULTS.glob(name)),
-    "figE1": sorted([*RESULTS.glob("mtl-[1-9]*"), *RESULTS.glob("mtl-chain-*")]),
-    "fig3": sorted([*RESULTS.glob("*-64x250k-*"), *RESULTS.glob("stl-64-*")]),
-    "stl": sorted(RESULTS.glob("stl-four-*")),
+    "fig2": found("mtl-[1-9]*", "mtl-monolithic-*", "stl-64-*"),
+    "figE1": found("mtl-[1-9]*", "mtl-chain-*", "comp-search-64x250k-halving-?", *ABLATIONS, "clear-64*", "pc-64*"),
+    "fig3": sorted({*found("*-64x250k-*", "stl-64-*")} - {*found("*-modules-*", *ABLATIONS)}),
+    "fig4": found("*-robot-4x400k-*"),
+    "stl": found("stl-four-*"),
 }
 """What docs/images were drawn from."""
 
@@ -200,10 +208,14 @@ def test_figure_3_shows_the_committed_results(committed: dict[str, Any]):
 
 def test_single_task_figure_shows_the_committed_results(committed: dict[str, Any]):
     summaries = [json.loads((run / "summary.json").read_text())["seen"] for run in COMMITTED["stl"]]
-    for row in committed["stl"]:
+    finals, points = ([row for row in committed["stl"] if row["what"] == what] for what in ("final", "curve"))
+    for row in finals:
         own = [summary["return"][summary["tasks"].index(row["part"])] for summary in summaries]
         assert (row["seeds"], float(row["value"])) == ("3", pytest.approx(np.mean(own), abs=1e-4))
-    assert [row["part"] for row in committed["stl"]] == summaries[0]["tasks"]
+    assert [row["part"] for row in finals] == summaries[0]["tasks"]
+    released = [(row["part"], int(row["steps"]), float(row["value"])) for row in points if row["label"] != "STL"]
+    assert ("wall/red/dynamics-0", 200_000, 0.418) in released and len(released) == 4 * 7
+    assert len(points) > 4 * 200  # what is drawn stands in the table, ours too
 
 
 def test_every_figure_in_the_table_can_be_loaded():
@@ -350,6 +362,9 @@ def test_a_way_that_is_chosen_by_name_stands_for_its_options(tmp_path: Path):
     assert [one.label for one in grouped(lives[:2], lambda life: "x")] == ["x, search halving", "x, search exhaustive"]
     labels = [one.label for one in grouped([lives[0], *read_lives([other])], lambda life: "x")]
     assert labels == ["x, modules None, search halving", "x, modules 3, search exhaustive"]
+    alone = read_lives([made_up(tmp_path / "nc", "comp-search-nc", search="halving"), made_up(tmp_path / "stl")])
+    labels = [one.label for one in grouped([lives[1], *alone], lambda life: life.agent)]  # not to be mistaken
+    assert labels == ["comp-search, search exhaustive", "comp-search-nc, search halving", "stl"]
     assert [one.label for one in grouped(lives[::2], lambda life: "x")] == [
         "x, search.margin 0.2",
         "x, search.margin 0.5",
@@ -456,7 +471,10 @@ def test_single_task_and_lifelong_curves_are_drawn_apart(tmp_path: Path, drawn: 
     assert len(figure.axes) == 6  # the same seed, so the four tasks are the first of the six
     assert legend(figure.axes[0]) == ["Comp.+Struct., 1 seed", "STL, 1 seed"]
     assert legend(figure.axes[5]) == ["Comp.+Struct., 1 seed"]
-    assert [(row.agent, row.value) for row in rows[:2]] == [("comp-struct", 0.6), ("stl", 0.2)]
+    finals = [(row.agent, row.value) for row in rows if row.what == "final"]
+    assert finals[:2] == [("comp-struct", 0.6), ("stl", 0.2)]
+    points = [(row.agent, row.steps, row.value) for row in rows if row.what == "curve"]
+    assert points[2:4] == [("stl", 4096, 0.1), ("stl", 8192, 0.2)]  # what is drawn stands in the table
 
 
 def test_lives_of_different_steps_are_drawn_apart(tmp_path: Path, drawn: Callable[..., Any]):

@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,8 @@ from test_hostile import HOSTILE, places, put
 from modlife import metrics
 from modlife.analysis.lives import read_life
 from modlife.analysis.measures import scores_of_life, scores_of_runs
+from modlife.domains.grid2d.world import World
+from modlife.domains.robot.world import RobotWorld
 from modlife.errors import InputError
 from modlife.metrics import Curve, Scores, Search, known_mean
 from modlife.metrics.statistics import interquartile_mean_over_lives, mean_over_lives
@@ -141,6 +145,45 @@ def test_curves_of_other_lengths_are_compared_up_to_the_end_of_the_shorter():
     np.testing.assert_allclose(metrics.normalised_transfer(scores), [0.15 / 0.9])
     perfect = Scores(("a",), np.full((2, 1), NAN), curves=CURVES.curves, alone={"a": curve((20, 1.0))})
     assert np.isnan(metrics.normalised_transfer(perfect)).all()  # nothing can be better than 1
+
+
+SHARES = (metrics.kept, metrics.normalised_transfer, metrics.cora_forgetting)
+SHARES += tuple(partial(one, threshold=0.4) for one in (metrics.steps_to_threshold, metrics.reaches_threshold))
+
+
+@pytest.mark.parametrize("metric", SHARES)
+def test_what_is_a_share_is_the_same_in_other_units_of_return(metric: Callable[[Scores], np.ndarray]):
+    """With robots an episode returns up to 500: a loss of .05 is nothing there, one of 25 counts."""
+    nearly = Scores(("a", "b"), np.array([[NAN, NAN], [0.8, NAN], [0.78, 0.5]]))  # .02 is lost, which does not count
+    for scores in (BY_HAND, CURVES, nearly):
+        long = replace(
+            scores,
+            after=500 * scores.after,
+            final=None if scores.final is None else 500 * scores.final,
+            curves={task: Curve(one.steps, 500 * one.returns) for task, one in scores.curves.items()},
+            alone={task: Curve(one.steps, 500 * one.returns) for task, one in scores.alone.items()},
+            highest=500.0,
+        )
+        np.testing.assert_allclose(metric(long), metric(scores))
+    assert RobotWorld(horizon=300).graph.highest_return == 300 and World().graph.highest_return == 1
+    assert metrics.kept(nearly).all() and not metrics.kept(replace(nearly, after=500 * nearly.after)).all()
+
+
+def test_the_highest_return_comes_from_the_domain_or_the_user(tmp_path: Path):
+    """A training return of 8 or more, as any robot has at once, is not half of what can be had."""
+    run = RESULTS / "stl-none-can-iiwa-0"
+    curve = [record for record in read_life(run).records if record["kind"] == "curve"]
+    half = next(record["steps"] for record in curve if record["return"][0] >= 250)
+    assert json_of("metrics", str(run), "--json")["steps to 0.5"] == half > curve[0]["steps"]
+    table = written(tmp_path, "run,stage,task,value\na,1,x,400\na,2,x,380\na,2,y,10\n")
+    kept = [json_of("metrics", table, "--json", *more)["kept their best"] for more in ([], ["--highest", "500"])]
+    assert kept == [0.5, 1.0]
+
+
+def json_of(*arguments: str) -> dict[str, float]:
+    end = command(*arguments)
+    assert end.code == 0, end.err
+    return {row["metric"]: row["value"] for row in json.loads(end.out)}
 
 
 def test_the_area_under_a_mean_curve_is_the_mean_area():

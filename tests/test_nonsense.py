@@ -121,6 +121,10 @@ def words() -> Iterator[tuple[list[str], str]]:
 LONG = "n" * 300
 
 COMMANDS: list[tuple[list[str], str]] = [
+    (["eval", "--by-components"], "--unseen"),
+    (["sync", "a-run", "--to", "tensorboard", "--every", "5"], "--watch"),
+    (["reproduce", "fig3", "--lives", "lives.txt", "--dry-run"], "--dry-run"),
+    (["metrics", "a-file", "--highest", "0"], "highest = 0"),
     (["lsit"], "lsit"),
     (["--halp"], "--halp"),
     ([""], "''"),

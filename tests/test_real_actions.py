@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import Array
 from scipy.stats import norm
 from steer import MODULES, SEEN, SPREAD, STEER, real, replay_of
 
@@ -151,9 +152,28 @@ def test_an_actor_that_has_halted_stays_bit_for_bit_and_critics_go_on():
         pairs = zip(jax.tree.leaves(state.params), jax.tree.leaves(params), strict=True)
         same = [np.array_equal(one, other) for one, other in pairs]
         assert same == [halted and own for own in mine]
-        momentum, sizes = np.asarray(opt_state[0].mu), [leaf.size for leaf in jax.tree.leaves(params)]
-        kept = np.repeat(mine, sizes)
-        assert momentum[kept].any() != halted and momentum[~kept].any()
+        actors, others = (np.asarray(one[0].mu) for one in opt_state)
+        assert actors.any() != halted and others.any()
+
+
+def test_an_actor_that_halted_goes_on_as_by_an_optimiser_of_its_own():
+    """Adam divides by what it has counted: steps of the critics are none of the actor's."""
+    ppo = PPO(STEER, NETWORK, SMALL)
+    task = jnp.array([[0, 1]])
+    state = ppo.init(NETWORK.init(key=KEY), task, task, key=KEY)
+    gradient = jax.tree.map(lambda leaf: jnp.asarray(RNG.normal(size=leaf.shape), jnp.float32), state.params)
+    params, opt_state = state.params, state.opt_state
+    for halted in (False, *[True] * 30, False, False):
+        params, opt_state = ppo.moved(params, opt_state, gradient, jnp.array(halted))
+    rows = zip(*map(jax.tree.leaves, (of_actor(params), state.params, gradient, params)), strict=True)
+    for own, before, slope, after in rows:
+        np.testing.assert_allclose(after, by_adam(before, slope, steps=3 if own else 33), rtol=1e-4, atol=1e-6)
+
+
+def by_adam(start: Array, slope: Array, *, steps: int) -> np.ndarray:
+    """Where Adam comes to with the same gradient again and again: both means are that of one step, once corrected."""
+    by = np.asarray(slope, float)
+    return np.asarray(start, float) - steps * SMALL.learning_rate * by / (np.abs(by) + SMALL.adam_eps)
 
 
 def test_the_gradient_of_many_samples_is_that_of_their_pieces():

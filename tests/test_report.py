@@ -217,20 +217,13 @@ def test_the_theme_can_be_chosen(chromium: Browser, one: Path):
     chromium.ask("sessionStorage.clear()")
 
 
-def violations(found: Browser, axe: str) -> list[Any]:
-    """What axe-core finds; tables that are closed it does not look at."""
-    found.ask(axe + "; 0")
-    rules = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}"
-    return found.ask(f"axe.run({rules}).then((all) => all.violations.map((one) => [one.id, one.nodes[0].html]))")
-
-
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 375)])
 def test_axe_finds_no_violation(chromium: Browser, searched: Lived, axe: str, tmp_path: Path, theme: str, width: int):
     page.write(tmp_path / "report.html", read_all([searched.path]))
     chromium.like(width=width, prefers_color_scheme=theme)
     chromium.open(tmp_path / "report.html")
     chromium.ask("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    assert violations(chromium, axe) == []
+    assert chromium.violations(axe) == []
 
 
 def test_axe_finds_no_violation_in_a_comparison(chromium: Browser, axe: str, tmp_path: Path):
@@ -240,7 +233,7 @@ def test_axe_finds_no_violation_in_a_comparison(chromium: Browser, axe: str, tmp
     page.write(tmp_path / "report.html", read_all(lives))
     chromium.like(prefers_color_scheme="dark")
     chromium.open(tmp_path / "report.html")
-    assert violations(chromium, axe) == []
+    assert chromium.violations(axe) == []
 
 
 def test_an_episode_is_played_and_stopped(chromium: Browser, searched: Lived, tmp_path: Path):

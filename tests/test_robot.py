@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import norm
 
 from modlife.domains.graph import Continuous, Discrete
-from modlife.domains.robot import control, control_numba
+from modlife.domains.robot import control, control_numba, environment
 from modlife.domains.robot.environment import RobotLift, State
 from modlife.domains.robot.physics import BALL, FINGERS, OBJECT_AT, QVEL, Physics, Step
 from modlife.domains.robot.rewards import LIFTED, Reading, observe, reward
@@ -74,6 +74,18 @@ def test_all_48_tasks_start_and_move_without_anything_that_is_not_a_number(physi
     assert np.isfinite(rows).all() and all(np.isfinite(step.observation).all() for step in history)
     assert (np.ptp(rows[:, :, :7], axis=0).max(axis=1) > 0.03).all()
     assert np.abs(rows[:, :, QVEL]).max() < 20
+
+
+def test_scaled_inputs_are_about_one_in_all_tasks_and_say_the_same(physics: Physics):
+    history = moving(physics, ALL, steps=30)
+    every = jnp.asarray(np.concatenate([step.observation for step in history]), jnp.float32)
+    plain, scaled = (RobotLift(RobotWorld(preset="fast", inputs=how)).parts(every) for how in ("plain", "scaled"))
+    numbers = np.concatenate([np.asarray(part) for part in scaled.values()])
+    assert np.abs(numbers).max() < 10 and np.abs(numbers[[7, 8, 9]]).max() > 1 and np.abs(numbers[[73, 74]]).max() > 0.2
+    for name, part in plain.items():
+        again = np.asarray(scaled[name]) / environment.SCALES[name][:, None] + environment.CENTRES[name][:, None]
+        np.testing.assert_allclose(again, np.asarray(part), atol=1e-6)
+    assert environment.SCALES["robot"][28] == 50 and environment.SCALES["object"][7] == 10  # a finger; hand to object
 
 
 def test_data_is_small_and_carries_its_licence():

@@ -100,7 +100,8 @@ class Reader:
         run = RunDirectory.open(self.path)
         if not run.has_ended:
             raise InputError(f"'{self.path}' goes on: there is no summary yet.")
-        return fit_for_a_terminal(summary_text(run.summary() or {})), tuple(run.remarks())
+        text = summary_text(run.summary() or {}, highest=run.config().world.graph.highest_return)
+        return fit_for_a_terminal(text), tuple(run.remarks())
 
     def resume(self) -> tuple[str, tuple[str, ...]]:
         """As `modlife train --resume` before it learns."""

@@ -32,42 +32,33 @@ class Column:
     digits: int = 3
 
 
+def of_scores(name: str, about: str, metric: Callable[[Scores], np.ndarray]) -> Column:
+    """The mean of what is known of a metric."""
+    return Column(name, about, lambda _, scores: known_mean(metric(scores)))
+
+
 COLUMNS = (
-    Column(
-        "return",
-        "mean return over tasks at the end of the life",
-        lambda _, scores: known_mean(metrics.final_bar(scores)),
-    ),
-    Column(
-        "zero-shot",
-        "mean return of each task before it is learnt",
-        lambda _, scores: known_mean(metrics.zero_shot_bar(scores)),
-    ),
-    Column(
+    of_scores("return", "mean return over tasks at the end of the life", metrics.final_bar),
+    of_scores("zero-shot", "mean return of each task before it is learnt", metrics.zero_shot_bar),
+    of_scores(
         "transfer",
         "mean training return while a task is learnt, minus that of stl with as many steps and the same settings",
-        lambda _, scores: known_mean(metrics.area_gain(scores)),
+        metrics.area_gain,
     ),
-    Column(
+    of_scores(
         "normalised",
-        "the same over what was missing to 1: Continual World's forward transfer",
-        lambda _, scores: known_mean(metrics.normalised_transfer(scores)),
+        "the same over what was missing to the highest return: Continual World's forward transfer",
+        metrics.normalised_transfer,
     ),
-    Column(
+    of_scores(
         "change",
         "return at the end minus that after its stage, mean over tasks; negative is lost",
-        lambda _, scores: known_mean(metrics.final_minus_offline(scores)),
+        metrics.final_minus_offline,
     ),
-    Column(
-        "worst",
-        "return at the end minus that after its stage, of the task that lost most",
-        lambda _, scores: known_mean(metrics.worst_change(scores)),
+    of_scores(
+        "worst", "return at the end minus that after its stage, of the task that lost most", metrics.worst_change
     ),
-    Column(
-        "kept",
-        "share of tasks that end within .05 of their best",
-        lambda _, scores: known_mean(metrics.kept(scores)),
-    ),
+    of_scores("kept", "share of tasks that end within .05 times the highest return of their best", metrics.kept),
     Column("parameters", "numbers in the networks that the agent acts by", lambda life, _: parameters(life), digits=0),
     Column("hours", "wall-clock", lambda life, _: life.summary["seconds"] / 3600, digits=2),
     Column("megabytes", "most memory of its process", lambda life, _: life.summary.get("peak_megabytes"), digits=0),

@@ -2,8 +2,9 @@
 
     seconds = start + tasks * steps / online rate + sample-passes offline / offline rate + episodes * steps / their rate
 
-Rates are of one core of a 2.8 GHz server processor (docs/performance.md). Where lives of an experiment have ended, the
-seconds that they took, over those that they were estimated at, say how fast this machine is.
+The online rate is that of the usual number of epochs; those that an agent makes more, or fewer, are counted. Rates are
+of one core of a 2.8 GHz server processor (docs/performance.md). Where lives of an experiment have ended, the seconds
+that they took, over those that they were estimated at, say how fast this machine is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,16 +28,20 @@ class Rates:
 
     online: float
     """Environment steps of learning."""
+    learning: float
+    """The share of that which is gradient steps, ..."""
+    epochs: int
+    """... where each sample is learnt from so often."""
     offline: float
     """Samples that go through networks forward and backward."""
     evaluation: float
     """Environment steps of evaluations."""
 
 
-USUAL = Rates(30_000, 300_000, 150_000)
+USUAL = Rates(34_000, 0.75, 4, 300_000, 150_000)
 RATES: Mapping[tuple[str, str | None], Rates] = {
-    ("robot", "fast"): Rates(1_500, 300_000, 2_300),
-    ("robot", "paper"): Rates(800, 300_000, 1_000),
+    ("robot", "fast"): Rates(1_500, 0.35, 10, 300_000, 2_300),
+    ("robot", "paper"): Rates(800, 0.2, 10, 300_000, 1_000),
 }
 """By domain and preset, where they are not as usual."""
 SLOWER: Mapping[str, float] = {"clear": 2.5, "clear-modular": 4.2, "pc": 3.2, "pc-bcq": 3.2, "ewc": 1.15}
@@ -47,7 +52,9 @@ def seconds(config: LifeConfig) -> float:
     """What a life takes by recorded rates."""
     rates = RATES.get((config.domain.name, getattr(config.world, "preset", None)), USUAL)
     tasks = len(config.chosen)
-    online = tasks * config.steps * SLOWER.get(config.agent, 1.0) / rates.online
+    ppo = getattr(config.settings, "ppo", None)
+    longer = 1 + rates.learning * (ppo.epochs / rates.epochs - 1) if ppo else 1.0
+    online = tasks * config.steps * SLOWER.get(config.agent, 1.0) * longer / rates.online
     evaluated = sum(min(met, config.panel or met) for met in range(1, tasks + 1))
     episodes = config.episodes * (evaluated + 10 * tasks)
     acting = episodes * config.world.horizon / 2 / rates.evaluation

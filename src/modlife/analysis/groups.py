@@ -103,15 +103,17 @@ def grouped(
 ) -> list[Group]:
     """Lives whose whole config is the same but for some fields, by agent, tasks and steps, as they were given.
 
-    `usual` is what a group is called; its label also names the consolidator, where groups have different ones, and
-    where that is not enough, what makes it different.
+    `usual` is what a group is called; its label also names the consolidator and the way to search, where groups have
+    different ones, and where that is not enough, what makes it different.
     """
     alike: dict[str, list[FinishedLife]] = {}
     for life in sorted(lives, key=lambda life: (life.agent, life.tasks, life.steps_per_task)):
         alike.setdefault(json.dumps(without(life.plan, but), sort_keys=True), []).append(life)
     kinds = [tuple(kind) for kind in alike.values()]
     labels, agents = [usual(kind[0]) for kind in kinds], [kind[0].agent for kind in kinds]
-    labels = told_apart(kinds, with_consolidators(kinds, labels), but)
+    labels = told_apart(kinds, with_ways(labels, [kind[0].consolidator or "" for kind in kinds]), but)
+    searches = [flat(kind[0].plan).get(WAY) for kind in kinds]
+    labels = with_ways(labels, [f"search {search}" if search else "" for search in searches])
     places = [agents[number + 1 :].count(agent) for number, agent in enumerate(agents)]
     orders = [list(dict.fromkeys(agents)).index(agent) for agent in agents]
     return [Group(*one) for one in zip(labels, kinds, places, orders, strict=True)]
@@ -122,13 +124,12 @@ def without(fields: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in names}
 
 
-def with_consolidators(kinds: Sequence[Lives], labels: Sequence[str]) -> list[str]:
-    """The labels; where lives learn offline in several ways, each with its own, unless it says that already."""
-    names = [kind[0].consolidator or "" for kind in kinds]
-    if len({*names} - {""}) < 2:
+def with_ways(labels: Sequence[str], ways: Sequence[str]) -> list[str]:
+    """The labels; where lives do something in several ways, each with its own, unless it says that already."""
+    if len({*ways} - {""}) < 2:
         return list(labels)
-    told = [not name or re.search(rf"\b{re.escape(name)}\b", one) for one, name in zip(labels, names, strict=True)]
-    return [one if said else f"{one}, {name}" for one, name, said in zip(labels, names, told, strict=True)]
+    told = [not way or re.search(rf"\b{re.escape(way)}\b", one) for one, way in zip(labels, ways, strict=True)]
+    return [one if said else f"{one}, {way}" for one, way, said in zip(labels, ways, told, strict=True)]
 
 
 def told_apart(kinds: Sequence[Lives], labels: Sequence[str], but: Collection[str]) -> list[str]:

@@ -13,7 +13,7 @@ ALONE = "stl"
 
 def scores_of_life(life: FinishedLife, alone: Mapping[str, Curve]) -> Scores:
     """What all metrics of a life follow from."""
-    return scores_of(life.records, life.summary, alone)
+    return scores_of(life.records, life.summary, alone, highest=life.config.world.graph.highest_return)
 
 
 def curves_alone(lives: Sequence[FinishedLife], like: FinishedLife) -> dict[str, Curve]:

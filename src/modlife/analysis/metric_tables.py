@@ -1,6 +1,7 @@
 """All metrics of lives, from run directories and from tables of anybody's numbers; as lines for people."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,14 @@ from modlife.errors import plain
 from modlife.metrics import Metric, Scores, every_metric, measured, read_scores
 
 
-def scores_in(paths: Sequence[Path]) -> dict[str, list[Scores]]:
-    """The scores of all lives, by group: of CSV files in their order, then of run directories together."""
+def scores_in(paths: Sequence[Path], *, highest: float = 1.0) -> dict[str, list[Scores]]:
+    """The scores of all lives, by group: of CSV files, with their highest return, then of run directories together."""
     files = [path for path in paths if path.is_file()]
     found: dict[str, list[Scores]] = {}
     for path in files:
         for agent, scores in read_scores(path).items():
             name = (f"{path}: {agent}" if agent else str(path)) if len(files) > 1 else agent or path.name
-            found[name] = scores
+            found[name] = [replace(one, highest=highest) for one in scores]
     runs = [path for path in paths if path not in files]
     if runs:
         from modlife.analysis.measures import scores_of_runs  # here: files of others need no JAX
@@ -25,10 +26,10 @@ def scores_in(paths: Sequence[Path]) -> dict[str, list[Scores]]:
 
 
 def measure(
-    paths: Sequence[Path], metrics: Sequence[Metric] | None = None, *, confidence: float = 0.95
+    paths: Sequence[Path], metrics: Sequence[Metric] | None = None, *, confidence: float = 0.95, highest: float = 1.0
 ) -> list[dict[str, Any]]:
     """What lives came to in each metric: `modlife.metrics.measured` of CSV files and run directories."""
-    return measured(scores_in(paths), metrics, confidence=confidence)
+    return measured(scores_in(paths, highest=highest), metrics, confidence=confidence)
 
 
 HEADS = ("", "mean", "interval", "IQM", "interval")
@@ -56,7 +57,7 @@ def notes(confidence: float) -> tuple[str, ...]:
         f"interval: {100 * confidence:g} %, whole lives resampled, with Student's t; not known of a single life",
         "intervals reach as far down as up, also to where nothing can be, such as below 0 steps",
         "IQM: interquartile mean, over all tasks of all lives",
-        "R[j, i]: return of task i after stage j of N; A: area under a learning curve, per step",
+        "R[j, i]: return of task i after stage j of N; A: area under a learning curve, per step; H: highest return",
     )
 
 

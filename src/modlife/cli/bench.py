@@ -17,12 +17,12 @@ class Options:
 
     `env` steps a domain with random actions, observations and restarts included, at batch sizes 1 to 4096, on one
     thread and on all; beside it what the domain is compared with: Farama's minigrid for the 2-D world, if it is
-    installed, and MuJoCo's physics alone for robots. `ppo` trains a single-task agent: one life on one thread, one
-    life on all, and two lives side by side. `search` tries all structures for 10 episodes each. `offline` learns from
-    the replay of 1 to 37 tasks, as the paper does and with bounded rehearsal. `life` lives a small life of comp-search,
-    6 tasks of 100,000 steps, and tells the seconds of each phase. `agents` tells the online rate of every agent in the
-    table, beside old tasks, and what share it is of comp-struct's. `sweep` lives 8 tiny lives one after the other and
-    then as many at once as there are cores, and tells how many times as fast that is.
+    installed, and MuJoCo's physics alone for robots. `ppo` trains a single-task agent: one life on one thread, one life
+    on all, and as many lives side by side as there are cores. `search` tries all structures for 10 episodes each.
+    `offline` learns from the replay of 1 to 37 tasks, as the paper does and with bounded rehearsal. `life` lives a
+    small life of comp-search, 6 tasks of 100,000 steps, and tells the seconds of each phase. `agents` tells the online
+    rate of every agent in the table, beside old tasks, and what share it is of comp-struct's. `sweep` lives 8 tiny
+    lives one after the other and then as many at once as there are cores, and tells how many times as fast that is.
     """
 
     what: tyro.conf.Positional[Literal["env", "ppo", "search", "offline", "life", "agents", "sweep"]]
@@ -30,7 +30,8 @@ class Options:
     domain: str = "grid2d"
     """In which domain."""
     threads: int | None = None
-    """Only this number of threads; without it, one and all."""
+    """Only this number of threads, or for `sweep` of lives at once; by default one and all for `env`, `ppo` and
+    `offline`, one for `search`, `life` and `agents`."""
     seconds: float = 1.0
     """How long to measure each case."""
 

@@ -62,6 +62,8 @@ def run(options: Options) -> None:
     for sentence in (*([] if options.run else [introduction(found)]), *found.complaints):
         tell(sentence)
     tasks = options.task or (found.unseen if options.unseen else None)
+    if options.by_components and not options.unseen and not {*map(str, tasks or ())} - {*map(str, found.tasks)}:
+        raise InputError("--by-components is for tasks that were never learnt: name some with --task, or add --unseen.")
     asked = {name: getattr(options, name) for name in ("episodes", "acting", "seed", "by_components")}
     with counting():
         record = found.evaluate(tasks, **asked)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tyro
 
-from modlife.checks import check_between
+from modlife.checks import check_between, check_positive
 from modlife.cli.choices import Json
 from modlife.errors import InputError
 
@@ -22,7 +22,9 @@ class Options:
     paths: tyro.conf.Positional[tuple[Path, ...]]
     """CSV files, run directories, or results with the same files."""
     threshold: float = 0.5
-    """The return that a task is to reach soon."""
+    """The return that a task is to reach soon, as a share of the highest."""
+    highest: float = 1.0
+    """The most that a task of a CSV file can return; run directories say it themselves."""
     confidence: float = 0.95
     """The share of cases in which an interval should hold the true value."""
     out: Path | None = None
@@ -39,6 +41,9 @@ def run(options: Options) -> None:
         raise InputError(f"'{options.out}' must be a file that ends in .csv.")
     check_between(options, 0.5, 0.999, "confidence")
     check_between(options, -1e9, 1e9, "threshold")
+    check_positive(options, "highest", most=1e9)
+    if options.highest != Options.highest and not any(path.is_file() for path in options.paths):
+        raise InputError("--highest is for CSV files: run directories say it themselves.")
     from modlife.analysis.metric_tables import as_text, measure
     from modlife.metrics import every_metric
 
@@ -48,7 +53,7 @@ def run(options: Options) -> None:
 
         tell_remarks(runs)
     metrics = every_metric(options.threshold)
-    rows = measure(options.paths, metrics, confidence=options.confidence)
+    rows = measure(options.paths, metrics, confidence=options.confidence, highest=options.highest)
     print(json.dumps(rows) if options.as_json else as_text(rows, metrics, confidence=options.confidence))
     if options.out is not None:
         from modlife.analysis.lives import as_csv, write_together

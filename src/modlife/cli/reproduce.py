@@ -27,7 +27,7 @@ class Options:
 
     Lives that have ended are left alone, interrupted ones go on: the same command after any interruption goes on where
     it stood. `smoke` takes minutes, in tiny worlds, and shows that everything runs; `small` has a quarter of the
-    paper's steps; `paper` has its steps and seeds. `--dry-run` says how long each takes here.
+    paper's steps; `paper` has its steps and seeds. `--dry-run` says about how long that takes.
     """
 
     experiment: tyro.conf.Positional[str]
@@ -50,6 +50,8 @@ def run(options: Options) -> None:
     if options.at_once is not None:
         check_count("at_once", options.at_once, MOST_THREADS)
     if options.lives is not None:
+        if options.dry_run or options.at_once is not None or options.out != Options.out:
+            raise InputError("--lives only writes a file: leave --dry-run, --at-once and --out out.")
         write_lives(experiment, options.scale, options.lives)
         return
     lives = experiment.planned(options.scale, options.out)

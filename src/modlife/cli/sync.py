@@ -33,6 +33,8 @@ class Options:
 def run(options: Options) -> None:
     """Copies."""
     check_between(options, 1.0, 86_400.0, "every")
+    if options.every != Options.every and not options.watch:
+        raise InputError("--every is for --watch: without it everything is copied once.")
     if not options.runs:
         raise InputError("Name one run directory at least.")
     names = [path.resolve().name for path in options.runs]

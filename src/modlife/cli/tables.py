@@ -8,7 +8,7 @@ MOST_LINES = 24
 """Lives with more tasks are told by their averages only."""
 
 MUCH = 0.05
-"""A return whose loss is worth a word."""
+"""A loss that is worth a word, as a share of the highest return."""
 
 MODULES = ("structure: a module for each factor", "by-parts: the modules first used for these components")
 """What columns of an evaluation mean."""
@@ -20,7 +20,7 @@ MEANINGS = {
 }
 
 
-def summary_text(summary: dict[str, Any]) -> str:
+def summary_text(summary: dict[str, Any], *, highest: float = 1.0) -> str:
     """A summary in a few lines."""
     lines = [
         f"{summary['agent']}: {summary['tasks']} tasks x {summary['steps_per_task']:,} steps in {summary['seconds']} s",
@@ -28,7 +28,7 @@ def summary_text(summary: dict[str, Any]) -> str:
     ]
     for when, averages in summary.get("by_phase", {}).items():
         lines.append(f"  {MEANINGS.get(when, when):<35} return {averages['mean_return']:.3f}")
-    lines += undone(summary.get("by_phase", {}))
+    lines += undone(summary.get("by_phase", {}), highest)
     if set(MEANINGS) <= set(summary.get("by_phase", {})) and summary["tasks"] <= MOST_LINES:
         lines = [phases_table(summary), "", *lines]
     if "structures" in summary and summary["structures"]["searched"]:
@@ -41,13 +41,13 @@ def summary_text(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def undone(by_phase: dict[str, Any]) -> list[str]:
+def undone(by_phase: dict[str, Any], highest: float) -> list[str]:
     """That the offline phase lost much of what was learnt online, and what may help."""
     if not {"online", "offline"} <= set(by_phase):
         return []
     lost = by_phase["online"]["mean_return"] - by_phase["offline"]["mean_return"]
     hint = "a larger --replay-size, more --steps or --offline.epochs may keep it"
-    return [f"  the offline phase lost {lost:.3f} of that: {hint}"] if lost > MUCH else []
+    return [f"  the offline phase lost {lost:.3f} of that: {hint}"] if lost > MUCH * highest else []
 
 
 def phases_table(summary: dict[str, Any]) -> str:

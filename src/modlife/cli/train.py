@@ -29,7 +29,8 @@ class Options:
 
     A life may be killed at any moment. Ctrl-C and SIGTERM save it first. `--resume` goes on where it stood, to the
     same results as if it had never been interrupted. A life that has ended goes on with more tasks: `--resume
-    --tasks 80`.
+    --tasks 80`. Only options of the domain, agent, search and way to learn offline that are named stand below:
+    `modlife train --agent ewc --help` shows those of another.
     """
 
     out: Path
@@ -38,9 +39,11 @@ class Options:
     domain: str = "grid2d"
     """Which domain; it decides on the options `--world`."""
     search: str | None = None
-    """How to find structures, by name; it decides on the options `--search`. `modlife list` shows all."""
+    """How to find structures, by name (`modlife list`); it decides on the options `--search`. By default what is usual:
+    exhaustive in the 2-D world, halving with robots."""
     offline: str | None = None
-    """How to learn offline, by name; it decides on the options `--offline`. `modlife list` shows all."""
+    """How to learn offline, by name (`modlife list`); it decides on the options `--offline`. By default what is usual:
+    bcq in the 2-D world, bounded with robots."""
     config: Path | None = None
     """A file with options (TOML; `modlife config RUN` prints a run's own), or a run directory; what is given beside it
     wins."""
@@ -116,7 +119,7 @@ def run(options: Options) -> None:
         go_on = f"modlife train --resume --out {options.out}"
         tell(f"stopped by {stopped}, and saved. Go on with: {go_on}")
         sys.exit(128 + signal.Signals(stopped.number))
-    print(summary_text(summary))
+    print(summary_text(summary, highest=config.world.graph.highest_return))
     print(f"run directory: {plain(options.out)}")
 
 

@@ -85,6 +85,7 @@ DOMAINS = Table(
         scripted="modlife.domains.robot.pictures:scripted",
         usual="modlife.domains.robot.world:USUAL",
         bench="modlife.domains.robot.bench:robot",
+        face="modlife.domains.robot.face:RobotFace",
         gym="modlife/RobotLift-v0",
         needs=("mujoco",),
         install=installing("robot"),

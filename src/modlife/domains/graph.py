@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from modlife.checks import check_positive
 from modlife.errors import InputError, unknown
 from modlife.types import Task
 
@@ -65,6 +66,8 @@ class ProblemGraph:
     factors: tuple[Factor, ...]
     state: tuple[Part, ...]
     actions: Discrete | Continuous
+    highest_return: float = 1.0
+    """The most that an episode can return: what is much or little is a share of it."""
 
     def __post_init__(self) -> None:
         check_names("domain", [self.name])
@@ -74,6 +77,7 @@ class ProblemGraph:
             check_names(f"component of factor '{factor.name}'", factor.components)
             check_view(factor, self.state)
         check_actions(self.actions)
+        check_positive(self, "highest_return", most=1e9)
         ignored = {part.name for part in self.state} - {name for factor in self.factors for name in factor.sees}
         if ignored:
             raise InputError(f"No factor sees {sorted(ignored)} of the state; let one see it or leave it out.")

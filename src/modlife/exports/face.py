@@ -37,7 +37,7 @@ class Face(Protocol):
 
 @dataclass(frozen=True)
 class PartsFace:
-    """A dictionary of the named parts of the state: what every domain has, and arms show."""
+    """A dictionary of the named parts of the state: what every domain has."""
 
     env: Environment
 

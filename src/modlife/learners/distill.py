@@ -159,7 +159,7 @@ def train(
             pull = pull_of(anchor, state.params)
             terms = jnp.stack([share * parts[0] + (1 - share) * parts[1], penalty_of(anchor, state.params)])
             more = jnp.append(norms_of(gradient, pull), terms)
-            anchor = anchor.noting(jnp.where(step == 0, 0.0, anchor.means) + more)
+            anchor = replace(anchor, means=jnp.where(step == 0, 0.0, anchor.means) + more)
             gradient = jax.tree.map(jnp.add, gradient, pull)
         change, opt_state = distiller.optimiser.update(gradient, state.opt_state, state.params)
         params: Chain = optax.apply_updates(state.params, change)  # pyright: ignore[reportAssignmentType]  # Optax says less

@@ -56,13 +56,9 @@ class Anchor(eqx.Module):
         """Before the first step."""
         return Anchor(params, weights, zeros(4))
 
-    def noting(self, means: Float[Array, "4"]) -> "Anchor":
-        """With other means."""
-        return replace(self, means=means)
-
     def over(self, steps: int) -> "Anchor":
         """With means, where there are sums over so many steps."""
-        return self.noting(self.means / steps)
+        return replace(self, means=self.means / steps)
 
     @property
     def told(self) -> tuple[float, ...]:
@@ -75,6 +71,7 @@ class LearnerState(eqx.Module):
 
     params: Pytree
     opt_state: Pytree
+    """Where the actor may halt, its own and that of all else: Adam counts steps, and the actor makes fewer."""
     actors: Actors
     """Axes [task, environment, ...]."""
     structures: Int[Array, "N F"]
@@ -84,7 +81,7 @@ class LearnerState(eqx.Module):
     before: Pytree = None
     """The parameters before the last update; None where nobody asks for them."""
     halted: Bool[Array, ""] | None = None
-    """Whether the actor has moved far enough in this update; None where nobody asks."""
+    """Whether the actor has moved far enough in this update; None where nobody asks, or it shares all parameters."""
 
 
 STATE = specs_of(
@@ -150,7 +147,10 @@ class PPO:
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
-        """Adam, after clipping, on all parameters as one vector (which saves a kernel per array)."""
+        """Adam, after clipping, on all parameters as one vector (which saves a kernel per array).
+
+        Where the actor may halt, there is one for its parameters and one for all others, clipped by themselves.
+        """
         config = self.config
         adam, norm = optax.adam(config.learning_rate, eps=config.adam_eps), config.max_grad_norm
         return optax.flatten(adam if norm is None else optax.chain(optax.clip_by_global_norm(norm), adam))
@@ -168,8 +168,9 @@ class PPO:
         """A learner with these parameters, at the start of these tasks."""
         begin = partial(rollout.start, self.env, count=self.config.envs)
         actors = jax.vmap(lambda task, key: begin(task, key=key))(tasks, jax.random.split(key, len(tasks)))
-        halted = None if self.config.stop_divergence is None else jnp.zeros((), bool)
-        opt_state = self.optimiser.init(params)
+        halted, opt_state, own = None, self.optimiser.init(params), of_actor(params)
+        if self.config.stop_divergence is not None and any(jax.tree.leaves(own)):
+            halted, opt_state = jnp.zeros((), bool), tuple(map(self.optimiser.init, eqx.partition(params, own)))
         return LearnerState(params, opt_state, actors, structures, jnp.int32(0), anchor, halted=halted)
 
     def update(
@@ -275,21 +276,16 @@ class PPO:
     def moved(
         self, params: Pytree, opt_state: Pytree, gradient: Pytree, halted: Bool[Array, ""] | None
     ) -> tuple[Pytree, Pytree]:
-        """Parameters and optimiser after a gradient step; where the actor has halted, its own stay as they were."""
-        stays = None
-        if halted is not None:
-            own = jax.tree.map(lambda leaf, mine: jnp.full(leaf.shape, mine), params, of_actor(params))
-            stays = ravel_pytree(own)[0] & halted
-            flat, restore = ravel_pytree(gradient)
-            gradient = restore(jnp.where(stays, 0.0, flat))
-        change, after = self.optimiser.update(gradient, opt_state, params)
-        if stays is not None:
-            flat, restore = ravel_pytree(change)
-            change = restore(jnp.where(stays, 0.0, flat))
-            after = jax.tree.map(
-                lambda new, old: jnp.where(stays, old, new) if new.shape == stays.shape else new, after, opt_state
-            )
-        return optax.apply_updates(params, change), after
+        """Parameters and optimiser after a gradient step; an actor that has halted stays, and its optimiser too."""
+        if halted is None:
+            change, after = self.optimiser.update(gradient, opt_state, params)
+            return optax.apply_updates(params, change), after
+        own = of_actor(params)
+        parts = zip(eqx.partition(gradient, own), opt_state, eqx.partition(params, own), strict=True)
+        actors, others = (self.optimiser.update(*part) for part in parts)
+        still = jax.tree.map(jnp.zeros_like, actors[0]), opt_state[0]
+        actors = jax.tree.map(lambda new, old: jnp.where(halted, old, new), actors, still)
+        return optax.apply_updates(params, eqx.combine(actors[0], others[0])), (actors[1], others[1])
 
     def gradient(
         self,

@@ -70,8 +70,8 @@ TRANSFER = (
     Metric("backward transfer", GEM, "mean of R[N, i] - R[i, i], i < N", gem_backward_transfer),
     Metric("isolated forgetting", CORA, "(R[j-1, i] - R[j, i]) / |max|, j > i", cora_forgetting, "lower"),
     Metric("worst change", HERE, "min of final_i - R[i, i]", worst_change, middle=False),
-    Metric("kept their best", HERE, "share with final_i >= max R[j, i] - .05", kept, middle=False),
-    Metric("forward transfer", WORLD, "(A - A_alone) / (1 - A_alone)", normalised_transfer),
+    Metric("kept their best", HERE, "share with final_i >= max R[j, i] - .05 H", kept, middle=False),
+    Metric("forward transfer", WORLD, "(A - A_alone) / (H - A_alone)", normalised_transfer),
     Metric("area gained", HERE, "mean of A - A_alone", area_gain),
     Metric("zero-shot gain", GEM, "FWT: mean of R[i-1, i] - R[0, i], i > 1", gem_forward_transfer),
     Metric("zero-shot transfer", CORA, "(R[j, i] - R[j-1, i]) / |max|, j < i", cora_zero_shot_transfer),
@@ -104,7 +104,7 @@ def speed(threshold: float) -> tuple[Metric, ...]:
         Metric(
             f"steps to {threshold:g}",
             STONE,
-            f"first step with a return of {threshold:g}; never: all",
+            f"first step with a return of {threshold:g} H; never: all",
             partial(steps_to_threshold, threshold=threshold),
             "lower",
             0,
@@ -112,7 +112,7 @@ def speed(threshold: float) -> tuple[Metric, ...]:
         Metric(
             f"reached {threshold:g}",
             STONE,
-            f"share whose training return gets to {threshold:g}",
+            f"share whose training return gets to {threshold:g} H",
             partial(reaches_threshold, threshold=threshold),
             middle=False,
         ),
@@ -120,7 +120,7 @@ def speed(threshold: float) -> tuple[Metric, ...]:
 
 
 def every_metric(threshold: float = THRESHOLD) -> tuple[Metric, ...]:
-    """All metrics; the threshold is a return that is worth reaching."""
+    """All metrics; the threshold is a return that is worth reaching, as a share of the highest."""
     return *TRANSFER, *speed(threshold), *MODULES, *COSTS
 
 

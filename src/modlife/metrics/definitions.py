@@ -3,7 +3,8 @@
 Each gives an array of signed parts, nothing clipped: a number for each task, or for each pair of tasks. The metric is
 the mean of those that are known (`known_mean`); NaN is what is not. Tasks i = 1..N are learnt in this order, R[j, i]
 is the return of task i after stage j, A_i the area under the learning curve of task i per step, and A_i_alone that of
-an agent which learns it from scratch. Where several tasks share a stage, "i" in R[i, i] is the stage of task i.
+an agent which learns it from scratch. H is the highest return that a task can have: 1, unless a domain or a user says
+otherwise. Where several tasks share a stage, "i" in R[i, i] is the stage of task i.
 
 Sources: Continual World (Wolczyk et al. 2021), GEM (Lopez-Paz and Ranzato 2017), CORA (Powers et al. 2022), Taylor and
 Stone 2009, and the paper (Mendez, van Seijen, Eaton 2022).
@@ -17,7 +18,7 @@ from jaxtyping import Float
 from modlife.metrics.scores import Curve, PerTask, Scores
 
 TOLERATED = 0.05
-"""A loss of return that does not matter."""
+"""A loss of return that does not matter, as a share of the highest return."""
 
 
 def known_mean(parts: Float[np.ndarray, " part"]) -> float:
@@ -92,11 +93,11 @@ def worst_change(scores: Scores) -> Float[np.ndarray, " 1"]:
 
 
 def kept(scores: Scores) -> PerTask:
-    """1 for tasks with final_i >= max_{j >= i} R[j, i] - .05, else 0: the mean is the share that kept their best."""
+    """1 for tasks with final_i >= max_{j >= i} R[j, i] - .05 H, else 0: the mean is the share that kept their best."""
     since = np.arange(len(scores.after))[:, None] >= np.array(scores.stage)[None]
     best = np.where(since & ~np.isnan(scores.after), scores.after, -np.inf).max(axis=0)
     known = np.isfinite(best) & ~np.isnan(scores.end)
-    return np.where(known, scores.end >= best - TOLERATED, np.nan)
+    return np.where(known, scores.end >= best - TOLERATED * scores.highest, np.nan)
 
 
 # What earlier tasks give to later ones
@@ -125,13 +126,13 @@ def area_gain(scores: Scores) -> PerTask:
 
 
 def normalised_transfer(scores: Scores) -> PerTask:
-    """FT_i = (A_i - A_i_alone) / (1 - A_i_alone), for returns of at most 1. Continual World's forward transfer.
+    """FT_i = (A_i - A_i_alone) / (H - A_i_alone). Continual World's forward transfer, where H is 1.
 
-    Over tasks with A_i_alone < 1; their own code takes means over seeds first, as is done with the curves alone here.
+    Over tasks with A_i_alone < H; their own code takes means over seeds first, as is done with the curves alone here.
     """
 
     def relative(own: Curve, other: Curve) -> float:
-        room = 1 - other.until(own.steps[-1]).area
+        room = scores.highest - other.until(own.steps[-1]).area
         return gain(own, other) / room if room > 0 else np.nan
 
     return per_task(scores, relative, together=True)
@@ -155,16 +156,16 @@ def steps_to(curve: Curve, threshold: float) -> float:
 
 
 def steps_to_threshold(scores: Scores, threshold: float) -> PerTask:
-    """The first step with a return of at least the threshold. Taylor and Stone 2009, time to threshold.
+    """The first step with a return of at least threshold times H. Taylor and Stone 2009, time to threshold.
 
     A task that never reaches it counts with all of its steps: look at the share that does, too.
     """
-    return per_task(scores, lambda own, _: min(steps_to(own, threshold), float(own.steps[-1])))
+    return per_task(scores, lambda own, _: min(steps_to(own, threshold * scores.highest), float(own.steps[-1])))
 
 
 def reaches_threshold(scores: Scores, threshold: float) -> PerTask:
-    """1 for tasks whose learning curve reaches the threshold, else 0."""
-    return per_task(scores, lambda own, _: float(np.isfinite(steps_to(own, threshold))))
+    """1 for tasks whose learning curve reaches threshold times H, else 0."""
+    return per_task(scores, lambda own, _: float(np.isfinite(steps_to(own, threshold * scores.highest))))
 
 
 def per_task(scores: Scores, number: Callable[[Curve, Curve], float], *, together: bool = False) -> PerTask:

@@ -130,8 +130,8 @@ def transfer(own: Mapping[str, float], alone: Mapping[str, float]) -> float | No
 
     FT = mean over tasks i of (A_i - A_i_alone),   A: the area under the learning curve, per step (`areas`)
 
-    Over the tasks of which both are known; None if there are none. Continual World divides each by 1 - A_i_alone, which
-    asks for returns of at most 1 (`normalised_transfer`).
+    Over the tasks of which both are known; None if there are none. Continual World divides each by what is
+    missing to the highest return (`normalised_transfer`).
     """
     changes = [own[task] - alone[task] for task in own if not np.isnan(own[task] - alone.get(task, np.nan))]
     return float(np.mean(changes)) if changes else None

@@ -78,6 +78,8 @@ class Scores:
     """How structures were found."""
     cost: Mapping[str, float] = field(default_factory=dict)
     """What the life took, by name (`resources`)."""
+    highest: float = 1.0
+    """The most that a task can return, H: what is much or little is a share of it."""
 
     def __post_init__(self) -> None:
         count = len(self.tasks)
@@ -116,7 +118,11 @@ class Scores:
 
 
 def scores_of(
-    records: Sequence[Record], summary: Mapping[str, Any] | None = None, alone: Mapping[str, Curve] | None = None
+    records: Sequence[Record],
+    summary: Mapping[str, Any] | None = None,
+    alone: Mapping[str, Curve] | None = None,
+    *,
+    highest: float = 1.0,
 ) -> Scores:
     """The scores of a life from its records; from its summary, returns at the end and what it took.
 
@@ -146,6 +152,7 @@ def scores_of(
         structures={task: tuple(own) for task, own in structures(records).get("tasks", {}).items()},
         searches=searches_of(records),
         cost=resources(summary or {}),
+        highest=highest,
     )
 
 

@@ -356,7 +356,10 @@ def filled(template: Any, arrays: dict[str, np.ndarray], *, where: str) -> Any:
     names = [jax.tree_util.keystr(path) for path, _ in leaves]
     if set(names) != set(arrays):
         odd = sorted(set(names) ^ set(arrays))[0]
-        raise InputError(f"'{where}' does not fit the config: array '{odd}' is in one and not in the other.")
+        raise InputError(
+            f"'{where}' does not fit the config: array '{odd}' is in one and not in the other. It may be of another "
+            "version of modlife: go on with that one, or move this checkpoint away to go on from the one before."
+        )
     for name, (_, leaf) in zip(names, leaves, strict=True):
         if arrays[name].shape != leaf.shape or arrays[name].dtype != leaf.dtype:
             raise InputError(

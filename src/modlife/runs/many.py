@@ -93,12 +93,15 @@ class Failed:
         return f"'{self.life.out}' did not end ({how}): {last_line(self.life.log)}"
 
 
+State = Literal["waiting", "running", "ended", "FAILED"]
+
+
 @dataclass(frozen=True)
 class Standing:
     """How it stands with a life."""
 
     life: Planned
-    state: Literal["waiting", "running", "ended", "FAILED"]
+    state: State
 
 
 class Where(Protocol):
@@ -217,21 +220,10 @@ class Lives:
     @property
     def standings(self) -> list[Standing]:
         """How it stands with each of them."""
-        waiting, running = ({life.out for life in some} for some in (self.waiting, self.running.values()))
-        failed = {one.life.out for one in self.failed}
-        return [
-            Standing(
-                life,
-                "waiting"
-                if life.out in waiting
-                else "running"
-                if life.out in running
-                else "FAILED"
-                if life.out in failed
-                else "ended",
-            )
-            for life in self.all
-        ]
+        states: dict[Path, State] = {one.life.out: "FAILED" for one in self.failed}
+        states |= {life.out: "running" for life in self.running.values()}
+        states |= {life.out: "waiting" for life in self.waiting}
+        return [Standing(life, states.get(life.out, "ended")) for life in self.all]
 
     def stop(self) -> None:
         """Asks all processes to save and stop, and waits for them."""

@@ -88,7 +88,9 @@ def draw_phases(axes: Any, groups: Sequence[Group], what: str = "return") -> lis
     times = (*PHASES, "final")
     every = [Bar(group, when, values_after(group.lives, when, what)) for group in groups for when in times]
     bars = [bar for bar in every if bar.values]
-    title = with_intervals("After each phase of learning: mean over tasks", "bars", (len(bar.values) for bar in bars))
+    title = with_intervals(
+        "After each phase of learning: mean over tasks", "thin lines", (len(bar.values) for bar in bars)
+    )
     drawn = draw_bars(axes, bars)
     axes.xaxis.label.set_fontsize(8)
     finish(axes, title=title, xlabel=remarks(groups, missing=len(bars) < len(every)), ylabel=MEASURES[what])
@@ -97,11 +99,11 @@ def draw_phases(axes: Any, groups: Sequence[Group], what: str = "return") -> lis
 
 def remarks(groups: Sequence[Group], *, missing: bool) -> str:
     """What must be known to read the bars."""
-    found = ["final: all tasks, after the last one was learnt"]
+    found = ["offline: at the end of the task's own stage", "final: all tasks, after the last one was learnt"]
     if any(record.get("how") == "searched" for group in groups for record in group.lives[0].records):
         found.append("zero-shot of agents that search: after the search")
     if missing:
-        found.append("no bar: the agent has no such phase")
+        found.append("no bar: the agent tells of no such phase")
     return "\n".join([*found, *words_of(group.label for group in groups)])
 
 

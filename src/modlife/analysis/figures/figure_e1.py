@@ -60,7 +60,7 @@ def draw_wrong_modules(axes: Any, lives: Sequence[FinishedLife]) -> list[Row]:
     groups = grouped([life for life in lives if life.tasks == most], with_tasks)
     bars = [bar for group in groups for bar in modules_replaced(group)]
     drawn = draw_bars(axes, bars)
-    title = with_intervals(f"Wrong modules, {most} tasks", "bars", (len(bar.values) for bar in bars))
+    title = with_intervals(f"Wrong modules, {most} tasks", "thin lines", (len(bar.values) for bar in bars))
     finish(axes, title=title, xlabel="modules in use", ylabel=f"{MEASURES['return']}, mean over training tasks")
     axes.tick_params(axis="x", labelsize=8)
     return [

@@ -59,6 +59,6 @@ def draw_numbers(axes: Any, groups: Sequence[Group]) -> list[Row]:
     components = max(groups[0].lives[0].config.world.graph.shape)
     axes.axvline(components, color="gray", lw=0.8, ls=":", label=f"components of a factor: {components}")
     axes.set_xticks(sorted({components, *(modules(group.lives[0]) for group in groups)}))
-    title = with_intervals("Return by number of modules", "bars", (len(group.lives) for group in groups))
+    title = with_intervals("Return by number of modules", "thin lines", (len(group.lives) for group in groups))
     finish(axes, title=title, xlabel="modules per factor", ylabel=f"{MEASURES['return']}, mean over tasks")
     return rows

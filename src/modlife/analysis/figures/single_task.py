@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from modlife.analysis.groups import Group, counted, grouped, over_seeds
 from modlife.analysis.lives import Row, label, read_lives, save
+from modlife.analysis.measures import ALONE
 from modlife.analysis.panels import MEASURES, finish, fit, safe
 from modlife.metrics import mean_and_error
 
@@ -47,24 +50,34 @@ def draw_task(axes: Any, task: str, groups: Sequence[Group]) -> list[Row]:
     """The curves of a task, and the released code's where it has one."""
     rows = []
     for group in groups:
-        draw_group(axes, task, group)
+        rows += draw_group(axes, task, group)
         finals = [life.finals[task] for life in group.lives if task in life.finals]
         if finals:
             mean, error = mean_and_error(finals)
             rows.append(group.row("final", mean, error=error, tasks=1, seeds=len(finals), part=task))
     if task in RELEASED:
         axes.plot(RELEASED_STEPS, RELEASED[task], "o-", color="black", ms=3, lw=1, label=f"released code, {counted(1)}")
+        points = zip(RELEASED_STEPS, RELEASED[task], strict=True)
+        told = {"tasks": 1, "seeds": 1, "label": "released code", "part": task}
+        rows += [Row("curve", ALONE, value=value, steps=1000 * steps, **told) for steps, value in points]
     finish(axes, title=safe(task), xlabel="thousand environment steps", ylabel=f"{MEASURES['return']}, while learning")
     return rows
 
 
-def draw_group(axes: Any, task: str, group: Group) -> None:
+def draw_group(axes: Any, task: str, group: Group) -> list[Row]:
     """The curve of each life of a group that has learnt a task, and their mean."""
     curves = [(life.curves.steps, life.curve_of(task)) for life in group.lives if task in life.curves.tasks]
     if not curves:
-        return
+        return []
     if len(curves) > 1:
         for steps, curve in curves:
             axes.plot(steps / 1000, curve, color=group.colour, alpha=0.35, lw=0.7)
-    mean, _ = over_seeds(curves)
-    axes.plot(curves[0][0] / 1000, mean, label=group.told(len(curves)), **group.look)
+    steps, (mean, error) = curves[0][0], over_seeds(curves)
+    axes.plot(steps / 1000, mean, label=group.told(len(curves)), **group.look)
+    points = zip(steps, mean, error, strict=True)
+    about = {"tasks": 1, "seeds": len(curves), "part": task}
+    return [
+        group.row("curve", value, error=wrong, steps=int(step), **about)
+        for step, value, wrong in points
+        if not np.isnan(value)
+    ]

@@ -57,11 +57,6 @@ class Told:
         """Its folder."""
         return self.life.path.resolve().name
 
-    @property
-    def who(self) -> str:
-        """Who learnt how much."""
-        return named(self.life, self.planned)
-
     @cached_property
     def stages(self) -> list[list[str]]:
         """The tasks of all stages, also of those to come."""
@@ -75,42 +70,28 @@ class Told:
     @cached_property
     def kept(self) -> "list[Kept]":
         """What became of each task that was evaluated again, as all are at the end of a life."""
-        seen: dict[str, list[tuple[int, float]]] = {}
+        seen: dict[str, list[float]] = {}
         for record in metrics.evaluations(self.life.records, "seen"):
             for task, value in zip(record["tasks"], record["return"], strict=True):
-                seen.setdefault(task, []).append((record["stage"], value))
+                seen.setdefault(task, []).append(value)
         again = {task: values for task, values in seen.items() if self.has_ended or len(values) > 1}
-        return [Kept(task, values, self.life.finals[task]) for task, values in again.items()]
+        return [Kept(task, values[0], self.life.finals[task]) for task, values in again.items()]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The returns of a task, after its stage and after later ones, and in the end."""
+    """The return of a task, then and now."""
 
     task: str
-    values: list[tuple[int, float]]
+    first: float
+    """After its stage."""
     last: float
     """At the end of the life, or so far."""
-
-    @property
-    def first(self) -> float:
-        """After its stage."""
-        return self.values[0][1]
 
     @property
     def change(self) -> float:
         """Negative is forgetting."""
         return self.last - self.first
-
-    @property
-    def worst(self) -> tuple[int, float]:
-        """After which stage it was least, and how much that was."""
-        return min(self.values, key=lambda one: one[1])
-
-
-def named(life: FinishedLife, tasks: int) -> str:
-    """What a life is called: who learns how many tasks in how many steps."""
-    return f"{label(life.agent)}, {tasks} tasks, {in_steps(life.steps_per_task)}"
 
 
 def read(path: Path) -> Told:
@@ -212,6 +193,7 @@ def study_of(lives: Sequence[Told]) -> Study:
     chosen = [one for one in lives if any(one.life is life for life in kept)]
 
     def usual(life: FinishedLife) -> str:
-        return named(life, life.tasks) + (" so far" if life.goes_on else "")
+        name = f"{label(life.agent)}, {life.tasks} tasks, {in_steps(life.steps_per_task)}"
+        return f"{name} so far" if life.goes_on else name
 
     return Study(tuple(chosen), tuple(grouped(kept, usual)))

@@ -5,7 +5,7 @@ other: they can be mapped, scanned, repeated and saved. `jax.vmap` turns a batch
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +19,22 @@ from modlife.domains.env import Outcome, Part, PRNGKey
 from modlife.domains.graph import ProblemGraph
 from modlife.domains.robot.physics import ROW, Physics, Step
 from modlife.domains.robot.world import OBSERVED, SEEN, SPLITS, RobotWorld
+
+Kind = tuple[Sequence[float], float]
+"""What some of the observed numbers are about, and what makes their differences from that about 1."""
+PLACE: Kind = ((0.2, 0.0, 0.9), 5.0)
+WAY: Kind = ((0.0,) * 3, 10.0)
+TURN: Kind = ((0.0,) * 4, 1.0)
+POSE = (PLACE, TURN, WAY, TURN)
+"""Metres over the table, a quaternion, and both as seen from the hand."""
+ARM: tuple[Kind, ...] = (((0.0,) * 14, 1.0), ((0.0,) * 7, 5.0), PLACE, TURN, ((0.0,) * 2, 50.0), ((0.0,) * 2, 5.0))
+"""Cosines and sines of the joints, their speeds, the grip, the hand, places and speeds of the fingers."""
+KINDS = {"obstacle": POSE, "object": POSE, "goal": (*POSE, WAY), "robot": ARM}
+CENTRES = {name: np.concatenate([centre for centre, _ in kinds]).astype(np.float32) for name, kinds in KINDS.items()}
+SCALES = {
+    name: np.concatenate([np.full(len(centre), scale, np.float32) for centre, scale in kinds])
+    for name, kinds in KINDS.items()
+}
 
 BITS = 2 * ROW
 """A row of the state has 64-bit numbers, and JAX has 32-bit ones here: it carries their bits."""
@@ -86,7 +102,13 @@ class RobotLift:
     def parts(self, observations: Float32[Array, f"B {OBSERVED}"]) -> dict[str, Part]:
         """The four parts of a batch of observations, the batch last."""
         pieces = jnp.split(observations.T, SPLITS)
-        return {part.name: piece for part, piece in zip(SEEN, pieces, strict=True)}
+        return self.as_inputs({part.name: piece for part, piece in zip(SEEN, pieces, strict=True)})
+
+    def as_inputs(self, seen: Mapping[str, Float32[Array, "n B"]]) -> dict[str, Part]:
+        """What networks are given of the parts that are observed."""
+        if self.world.inputs == "plain":
+            return dict(seen)
+        return {name: (part - CENTRES[name][:, None]) * SCALES[name][:, None] for name, part in seen.items()}
 
     def _on_host(
         self, function: Callable[..., tuple[np.ndarray, ...]], *arguments: Array

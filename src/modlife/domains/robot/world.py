@@ -83,6 +83,9 @@ class RobotWorld:
     """Where objects start: the released code's strip behind the table's middle, or all of the table's right half."""
     horizon: int = 500
     """Steps after which an episode is cut off."""
+    inputs: Literal["plain", "scaled"] = "plain"
+    """What networks are given: numbers as they are observed, as in the paper (plain); or these centred and scaled to
+    about 1, in the same way for all tasks."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -112,4 +115,5 @@ class RobotWorld:
             ),
             state=SEEN,
             actions=Continuous(ACTIONS),
+            highest_return=float(self.horizon),
         )
