@@ -25,6 +25,7 @@ from modlife import metrics
 from modlife.analysis import estimates
 from modlife.analysis.catalog import EXPERIMENTS, INGREDIENTS, SCALES, with_other
 from modlife.analysis.comparison import COLUMNS, compare_lives, told
+from modlife.analysis.figures.figure_e2 import modules
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, label, read_life
 from modlife.analysis.measures import ALONE, scores_of_life
@@ -32,6 +33,7 @@ from modlife.analysis.report.sections import plural
 from modlife.domains.robot.world import RobotWorld
 from modlife.errors import InputError, unknown
 from modlife.lifelong.agents import AGENTS
+from modlife.lifelong.settings import SEARCHES
 from modlife.metrics import Curve, Scores, every_metric, known_mean, mean_and_error, steps_to
 from modlife.runs.config import LifeConfig
 from modlife.runs.glimpses import all_left
@@ -262,6 +264,30 @@ def figure_3_cost() -> str:
     return markdown(heads, rows)
 
 
+def figure_e2() -> str:
+    """Fewer and more modules than components: agents that search by halving, at a quarter of the paper's steps."""
+
+    def wanted(config: LifeConfig) -> bool:
+        search = getattr(config.settings, "search", None)
+        return (
+            is_lifelong(config)
+            and config.steps == QUARTER
+            and search is not None
+            and SEARCHES.of(search).name == "halving"
+        )
+
+    rows = []
+    for group in grouped(sorted(lives_where(wanted), key=modules), lambda life: f"{label(life.agent)} {modules(life)}"):
+        first = group.lives[0]
+        bars = [over_seeds([bar(life, name) for life in group.lives]) for name in BARS]
+        lost = [known_mean(metrics.final_minus_offline(scored(life.path))) for life in group.lives]
+        steps = np.mean([searched(life) / first.tasks for life in group.lives])
+        count = [label(first.agent), str(modules(first)), str(len(group.lives))]
+        rows.append([*count, *bars, over_seeds(lost, "+"), f"{steps:,.0f}", different(group)])
+    heads = ["agent", "modules a factor", "seeds", *BARS, "change since learnt"]
+    return markdown([*heads, "steps of search a task", "different structures, each seed"], sorted(rows))
+
+
 def compared() -> str:
     """All agents over all 64 tasks at a quarter of the paper's steps: what they reached, kept and cost."""
     lives = [life for group in all_tasks() for life in group.lives if life.steps_per_task == QUARTER]
@@ -463,6 +489,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "fig3": figure_3,
     "fig3-time": figure_3_over_time,
     "fig3-cost": figure_3_cost,
+    "figE2": figure_e2,
     "compared": compared,
     "tuning": tuning,
     "forgotten": forgotten,

@@ -14,11 +14,12 @@ from lives import Lived, small
 from rich.console import Console
 from terminal import command
 
+from modlife.analysis.estimates import expected, kind_of, seconds
 from modlife.cli import sweep
 from modlife.cli.board import Board, board_for, lines, shown, some
 from modlife.errors import InputError
 from modlife.runs.config import LifeConfig, life_from_options
-from modlife.runs.glimpses import Glimpse, all_left, expected, glimpse, kind_of, later, seconds_left, whole_seconds
+from modlife.runs.glimpses import Glimpse, all_left, glimpse, later, seconds_left, whole_seconds
 from modlife.runs.interrupts import Interrupts, Stopped
 from modlife.runs.many import Planned, Standing, as_options
 
@@ -178,10 +179,19 @@ def test_the_rest_of_a_sweep_is_that_of_its_busiest_process():
 
 
 def test_others_of_the_kind_tell_how_long_a_life_takes():
-    one, twice = LifeConfig("stl", tasks=2, seed=3), LifeConfig("stl", tasks=4)
+    one, longer = LifeConfig("stl", tasks=2, seed=3), LifeConfig("stl", tasks=4)
     known = {kind_of(one): [100.0, 140.0]}
     assert expected(one, known) == 120 and expected(one, {}) is None
-    assert expected(twice, known) == pytest.approx(240)
+    assert expected(longer, known) == pytest.approx(120 * seconds(longer) / seconds(one))
+
+
+def test_a_life_of_robots_is_no_measure_of_lives_in_the_grid():
+    grid, arm = LifeConfig("stl", tasks=2), life_from_options("stl", "robot", {"tasks": 2})
+    other, more_arms = LifeConfig("ewc"), life_from_options("stl", "robot", {"tasks": 3})
+    known = {grid: [3 * seconds(grid)], arm: [0.5 * seconds(arm)]}
+    assert expected(other, known) == pytest.approx(3 * seconds(other))
+    assert expected(more_arms, known) == pytest.approx(0.5 * seconds(more_arms))
+    assert expected(more_arms, {grid: known[grid]}) == pytest.approx(3 * seconds(more_arms))
 
 
 def test_a_glimpse_is_what_the_run_directory_tells(lives: Callable[[str], Lived], tmp_path: Path):

@@ -8,7 +8,8 @@ that they took, over those that they were estimated at, say how fast this machin
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,18 @@ def forecast(life: Planned, took: float | None, slower: float) -> Forecast:
         return Forecast(life, "to do", slower * seconds(life.config))
     done = len(evaluations(RunDirectory.open(life.out).metrics(), "seen")) / len(life.config.stages.stages)
     return Forecast(life, "begun", slower * seconds(life.config) * (1 - done))
+
+
+@lru_cache(maxsize=10_000)
+def kind_of(config: LifeConfig) -> LifeConfig:
+    """What lives have in common that differ by their seeds only."""
+    return replace(config, seed=0)
+
+
+def expected(config: LifeConfig, known: Mapping[LifeConfig, Sequence[float]]) -> float | None:
+    """What a life takes, by those `known`: as its kind; else as estimated, put right by its domain, or by all."""
+    if kin := known.get(kind_of(config)):
+        return sum(kin) / len(kin)
+    near = {one: took for one, took in known.items() if one.domain == config.domain} or known
+    guessed = sum(seconds(one) * len(took) for one, took in near.items())
+    return seconds(config) * sum(map(sum, near.values())) / guessed if near else None

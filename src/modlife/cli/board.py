@@ -12,10 +12,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from modlife.analysis.estimates import expected, kind_of
 from modlife.cli.words import tell
 from modlife.errors import plain
 from modlife.runs.config import LifeConfig
-from modlife.runs.glimpses import Glimpse, all_left, expected, glimpse, kind_of, seconds_left, whole_seconds
+from modlife.runs.glimpses import Glimpse, all_left, glimpse, seconds_left, whole_seconds
 from modlife.runs.many import Planned, Standing
 
 SECONDS_BETWEEN_LOOKS = 1.0

@@ -156,22 +156,3 @@ def all_left(running: Sequence[float], waiting: Sequence[float], at_once: int) -
     for seconds in waiting:
         heapq.heappush(ends, heapq.heappop(ends) + seconds)
     return max(ends, default=0.0)
-
-
-@lru_cache(maxsize=10_000)
-def kind_of(config: LifeConfig) -> LifeConfig:
-    """What lives have in common that differ by their seeds only."""
-    return replace(config, seed=0)
-
-
-def expected(config: LifeConfig, known: Mapping[LifeConfig, Sequence[float]]) -> float | None:
-    """How long a life of a config takes: as others of its kind, or else as all, by the number of their steps."""
-    if kin := known.get(kind_of(config)):
-        return sum(kin) / len(kin)
-    rates = [seconds / work_of(other) for other, all_seconds in known.items() for seconds in all_seconds]
-    return work_of(config) * sum(rates) / len(rates) if rates else None
-
-
-def work_of(config: LifeConfig) -> int:
-    """Environment steps of a life."""
-    return len(config.stages.tasks) * config.steps
