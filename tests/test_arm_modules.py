@@ -14,7 +14,7 @@ from modlife.policies.arm_modules import Last, arm_modules
 from modlife.policies.bank import parameter_count
 from modlife.policies.columns import TwoColumns
 from modlife.policies.layers import product
-from modlife.policies.modular import VALUE_ACTIONS, GaussianOutput, Modular, Monolithic, Network, of_actor
+from modlife.policies.modular import VALUE_ACTIONS, GaussianOutput, Modular, Monolithic, Network, of_actor, q_critic
 
 KEY, GRAPH, ARMS = jax.random.key(0), RobotWorld().graph, arm_modules()
 BATCH = 5
@@ -36,7 +36,7 @@ def test_agents_have_as_many_parameters_as_the_paper_says():
     assert bank + path == 165_970  # the shared modules, and a working copy of a path
     assert parameter_count(Modular(GRAPH, (48, 48, 48), 1, ARMS).init(key=KEY)) == 1_040_304
     knowledge = Monolithic.usual(GRAPH, ARMS)
-    assert knowledge == Monolithic.with_q(GRAPH, ARMS)  # also with batch RL
+    assert knowledge == Monolithic.with_critic(GRAPH, ARMS, q_critic(GRAPH))  # also with batch RL
     assert parameter_count(knowledge.init(key=KEY)) == 34_634
     assert parameter_count(TwoColumns(knowledge).init(key=KEY)) == 104_384
 
@@ -91,8 +91,9 @@ def test_a_state_is_worth_the_mean_of_drawn_actions_and_the_actor_learns_nothing
     assert [bool(one) for one in moved] == [not one for one in mine] and 0 < sum(mine) < len(mine)
 
 
-def test_features_are_those_of_the_whole_chain():
-    network = Modular.with_q(GRAPH, (1, 1, 1), ARMS)
+@pytest.mark.parametrize("critics", [1, 2])
+def test_features_are_those_of_the_whole_chain(critics: int):
+    network = Modular(GRAPH, (1, 1, 1), critics, ARMS)
     chain = network.init(key=KEY).pick((0, 0, 0))
     whole = said(network)
     for depth in (1, 2):
@@ -101,7 +102,7 @@ def test_features_are_those_of_the_whole_chain():
         output = network.onward(chain, PARTS, features, depth=depth)
         assert isinstance(output, GaussianOutput)
         np.testing.assert_allclose(output.mean, whole.mean, rtol=1e-5)
-        np.testing.assert_allclose(output.critics[1](output.mean), whole.critics[1](whole.mean), rtol=1e-5)
+        np.testing.assert_allclose(output.valued(output.mean.T), whole.valued(whole.mean.T), rtol=1e-5)
 
 
 def test_each_module_is_told_its_own_component():

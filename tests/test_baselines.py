@@ -79,7 +79,7 @@ from modlife.policies.bank import parameter_count
 from modlife.policies.columns import Beside, Columns, TwoColumns, is_layer
 from modlife.policies.conv_modules import ConvModules
 from modlife.policies.dense_modules import DenseModules
-from modlife.policies.modular import Described, GaussianOutput, Modular, Monolithic, OnePolicy, Output, dense
+from modlife.policies.modular import Described, GaussianOutput, Modular, Monolithic, OnePolicy, Output, dense, q_critic
 from modlife.runs.config import build
 from modlife.runs.restore import tree_of
 from modlife.types import Curriculum, Task
@@ -969,7 +969,7 @@ def test_pitfall_11_tasks_seen_are_evaluated_by_the_base_and_the_active_column_i
 # Compressing by batch RL
 
 
-WITH_Q = Monolithic.with_q(SIGNS.graph, DenseModules(16))
+WITH_Q = Monolithic.with_critic(SIGNS.graph, DenseModules(16), q_critic(SIGNS.graph))
 BATCHED: dict[str, Any] = {
     **ONLINE,
     "network": WITH_Q,

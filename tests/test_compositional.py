@@ -329,6 +329,24 @@ def test_a_budget_that_the_search_could_eat_up_is_refused():
     LifeConfig(agent="comp-search", steps=100, tasks=4)  # fresh modules only: nothing to search
 
 
+def test_critics_of_states_learn_where_nothing_asks_what_actions_are_worth():
+    told = {**OPTIONS["offline"], "consolidator": "bounded"}
+    for offline, sentence in (
+        (OPTIONS["offline"], "a critic of states has none: leave `--critic states` out"),
+        (told, "td = current, but a critic of states has no value for each action. Give `--offline.td none`"),
+        ({**told, "td": "none"}, "acting = .*, but a critic of states .* Give `--offline.acting actor`"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            build(config_of("comp-struct", critic="states", offline=offline))
+    offline = {**told, "td": "none", "acting": "actor"}
+    agent, stages = life(config_of("comp-struct", tasks=2, critic="states", offline=offline))
+    state = stages[-1][-1].state
+    assert agent.network.critic == 1 and agent.acting.name == "actor"
+    assert not same(state.params, first_in(stages[-1], "online").params)
+    (told_losses,) = [one.losses for one in reports_of(stages[-1]) if isinstance(one, Consolidated)][-1:]
+    assert told_losses["values"] > 0 and told_losses["td"] == 0
+
+
 def test_evaluation_acts_as_the_agent_does(lived: Told):
     agent, stages = lived
     state, task = stages[-1][-1].state, CONFIG.chosen[0]

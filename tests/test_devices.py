@@ -40,6 +40,41 @@ assert any((a != b).any() for a, b in zip(*map(jax.tree.leaves, (results[0], sta
 print("equal")
 """
 
+# Agents with terms of their own in the loss, and learners whose actors halt, exchange no more than that.
+EXCHANGES = """
+from modlife.runtime import start_jax
+start_jax(threads=2)
+import sys
+import jax
+from hall.domain import Hall, HallEnv, small_modules
+from modlife.domains.robot.environment import RobotLift
+from modlife.domains.robot.world import RobotWorld
+from modlife.learners.config import PPOConfig
+from modlife.learners.ppo import PPO, Anchor
+from modlife.policies.arm_modules import arm_modules
+from modlife.policies.modular import Modular
+
+def count(env, modules, anchored, **config):
+    key, (sizes, task) = jax.random.key(0), ((1, 1, 1), jax.numpy.zeros((1, 3), int))
+    network = Modular.with_q(env.graph, sizes, modules)
+    ppo = PPO(env, network, PPOConfig(envs=2, length=4, minibatch=4, **config), devices=2)
+    params = network.init(key=key)
+    anchor = Anchor.at(params, params) if anchored else None
+    state = jax.eval_shape(lambda: ppo.init(params, task, task, anchor, key=key))
+    batch = jax.eval_shape(lambda state: ppo.collect(state, key=key)[1], state)
+    programs = ppo.collect.lower(ppo, state, key=key), ppo.epoch.lower(ppo, state, batch, key=key)
+    return [program.compile().as_text().count(" all-reduce(") for program in programs]
+
+print(count(HallEnv(Hall()), small_modules(), True))
+print(count(RobotLift(RobotWorld()), arm_modules(), False, stop_divergence=0.1))
+"""
+
+
+def test_devices_never_have_two_exchanges_at_once():
+    """Each device might begin with another one, and then both would wait for ever."""
+    out = subprocess.run([sys.executable, "-c", EXCHANGES], capture_output=True, text=True, timeout=280)
+    assert out.stdout == "[1, 1]\n[1, 1]\n", out.stderr
+
 
 def test_two_devices_average_to_the_whole_gradient_and_repeat_exactly():
     out = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=280)

@@ -113,6 +113,8 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(
         ("pc-bcq", {"tasks": 2}),
         ("comp-struct", {"tasks": 2, "offline": {"consolidator": "real-bcq", "epochs": 2, "batch": 8}}),
         ("comp-struct", {"tasks": 2, "offline": {"consolidator": "awac", "epochs": 2, "batch": 8}}),
+        ("comp-struct", {"tasks": 2, "critic": "states"}),
+        ("pc-bcq", {"tasks": 2, "critic": "states"}),
     ],
 )
 def test_agents_live_with_robots(agent: str, options: dict[str, Any], tmp_path: Path):
@@ -125,6 +127,8 @@ def test_what_cannot_be_learnt_with_robots_is_said_at_once():
     for agent, offline in (("comp-struct", {"consolidator": "bcq"}), ("comp-struct", {"td": "current"})):
         with pytest.raises(InputError, match="real numbers"):
             build(tiny(agent, offline=offline))
+    with pytest.raises(InputError, match="which this agent lacks"):
+        build(tiny("comp-struct", critic="states", offline={"consolidator": "real-bcq"}))
     with pytest.raises(InputError, match="CLEAR learns from old tasks by the values of states"):
         tiny("clear")
     with pytest.raises(InputError, match="the search alone may take"):

@@ -12,6 +12,9 @@ Pytree = Any
 Acting = Literal["filtered-boltzmann", "filtered-greedy", "boltzmann", "actor", "actor-greedy"]
 """How actions follow from what a network says: see `policies.acting`."""
 
+Critic = Literal["actions", "states"]
+"""What critics tell the worth of: Q, or V."""
+
 
 @dataclass(frozen=True, order=True)
 class Task:

@@ -56,7 +56,12 @@ class BCQ(Consolidator):
         self.check_actions()
 
     def check_actions(self) -> None:
-        """Actions can be counted."""
+        """Actions can be counted, and the critic tells what each is worth."""
+        if self.layout.network.critic == 1:
+            raise InputError(
+                "This batch-constrained Q-learning takes a value per action, and a critic of states has none: leave "
+                "`--critic states` out, or choose another way to learn offline, such as `--offline bounded`."
+            )
         if not isinstance(self.layout.env.graph.actions, Discrete):
             raise InputError(
                 "This batch-constrained Q-learning takes a value per action, and the actions of "

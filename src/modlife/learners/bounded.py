@@ -69,18 +69,20 @@ class Bounded(BCQ):
     config: BoundedConfig
 
     def check_actions(self) -> None:
-        """Actions can be counted, or nothing asks for it."""
+        """Actions have a value each, or nothing asks for it; likewise logits."""
         graph, config = self.layout.env.graph, self.config
-        if isinstance(graph.actions, Discrete):
+        counted = isinstance(graph.actions, Discrete)
+        if counted and self.layout.network.critic > 1:
             return
-        wants = {"td": "none", "acting": "actor", "logit_weight": 0}
+        wants = {"td": "none", "acting": "actor"} | ({} if counted else {"logit_weight": 0})
         wrong = [name for name in wants if getattr(config, name) not in (wants[name], "actor-greedy")]
         if wrong:
             name = wrong[0]
-            raise InputError(
-                f"{name} = {getattr(config, name)}, but the actions of '{graph.name}' are real numbers, which have no "
-                f"value or logit each. Give `--offline.{name.replace('_', '-')} {wants[name]}`."
-            )
+            why = "a critic of states has no value for each action"
+            if not counted:
+                why = f"the actions of '{graph.name}' are real numbers, which have no value or logit each"
+            option = f"--offline.{name.replace('_', '-')} {wants[name]}"
+            raise InputError(f"{name} = {getattr(config, name)}, but {why}. Give `{option}`.")
 
     @property
     def new_is_first(self) -> bool:

@@ -252,13 +252,13 @@ class PPO:
             (params, opt_state, halted), (number, index) = carry, piece
             key_values = jax.random.fold_in(jax.random.fold_in(self.share.own_key(key), VALUES), number)
             telling = state.anchor is not None
-            gradient, far = self.gradient(params, state.structures, batch, index, telling=telling, key=key_values)
-            means = None
+            means = more = None
             if rehearsal is not None:
-                more = rehearsal.gradient(
-                    self, params, number, key=jax.random.fold_in(self.share.own_key(key), REHEARSAL)
-                )
-                gradient = jax.tree.map(jnp.add, gradient, self.share.reduce(jax.lax.pmean, more))
+                key_more = jax.random.fold_in(self.share.own_key(key), REHEARSAL)
+                more = rehearsal.gradient(self, params, number, key=key_more)
+            gradient, far = self.gradient(
+                params, state.structures, batch, index, more=more, telling=telling, key=key_values
+            )
             if state.anchor is not None:
                 (far, loss), pull = far, pull_of(state.anchor, params)
                 means = jnp.append(norms_of(gradient, pull), jnp.stack([loss, penalty_of(state.anchor, params)]))
@@ -294,12 +294,15 @@ class PPO:
         batch: Batch,
         index: Int[Array, "N B"],
         *,
+        more: Pytree = None,
         telling: bool = False,
         key: PRNGKey,
     ) -> tuple[Pytree, Float[Array, "*two"]]:
         """The gradient of the mean over tasks of the loss on their samples; task by task, to stay in the cache.
 
-        Also how far the policy is from the one that acted; and the loss, if that is to be told.
+        With what there is `more` of it. Also how far the policy is from the one that acted; and the loss, if that is
+        to be told. Devices exchange all of it at once: of two exchanges that do not wait for each other each device
+        may begin with another, and then both wait for ever.
         """
 
         def add(total: tuple[Pytree, Array], task: tuple[Int[Array, " F"], Batch, Int[Array, " B"], PRNGKey]):
@@ -311,9 +314,11 @@ class PPO:
         zero = jax.tree.map(jnp.zeros_like, params), jnp.zeros(2) if telling else jnp.float32(0)
         keys = jax.random.split(key, len(structures))
         (total, far), _ = jax.lax.scan(add, zero, (structures, batch, index, keys))
-        flat, restore = ravel_pytree(total)  # one exchange between devices instead of one per array
-        mean = restore(self.share.reduce(jax.lax.pmean, flat / len(structures)))
-        return mean, self.share.reduce(jax.lax.pmean, far / len(structures))
+        flat, restore = ravel_pytree((total, far))
+        mean = flat / len(structures)
+        if more is not None:
+            mean = mean + ravel_pytree((more, jnp.zeros_like(far)))[0]
+        return restore(self.share.reduce(jax.lax.pmean, mean))
 
     def normalised(self, minibatch: Batch) -> Batch:
         """With advantages of mean 0 and deviation 1, if that is asked for."""
@@ -394,15 +399,15 @@ def experience_of(data: Rollout) -> Experience:
 
 
 def totals_of(data: Rollout) -> dict[str, Array]:
-    """Sums over the episodes that ended in one task's rollout, and over its steps."""
+    """Sums over the episodes that ended in one task's rollout, and over its steps: of one type, for one exchange."""
     ended = data.ended
     met = met_so_far(data.outcome.success, ended)
     return {
         "returns": jnp.where(ended, data.episode_return, 0.0).sum(),
         "successes": (ended & met).sum(dtype=jnp.float32),
-        "episodes": ended.sum(dtype=jnp.int32),
+        "episodes": ended.sum(dtype=jnp.float32),
         "surprise": -data.log_prob.sum(),
-        "steps": jnp.int32(ended.size),
+        "steps": jnp.float32(ended.size),
     }
 
 
@@ -418,10 +423,10 @@ def met_so_far(success: Bool[Array, "T E"], ended: Bool[Array, "T E"]) -> Bool[A
 
 def progress_of(totals: Mapping[str, Array]) -> Progress:
     """Means; NaN where no episode ended. The mean of -log π(a|s) is an estimate of the entropy."""
-    count = totals["episodes"].astype(jnp.float32)
+    count = totals["episodes"]
     return Progress(
         episode_return=totals["returns"] / count,
         success=totals["successes"] / count,
-        episodes=totals["episodes"],
-        entropy=totals["surprise"] / totals["steps"].astype(jnp.float32),
+        episodes=count.astype(jnp.int32),
+        entropy=totals["surprise"] / totals["steps"],
     )

@@ -38,7 +38,7 @@ from modlife.lifelong.settings import SEARCHES
 from modlife.metrics.records import expected, first_components
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank, Chain
-from modlife.policies.modular import Modular, OnePolicy
+from modlife.policies.modular import Modular, OnePolicy, critic_of
 from modlife.registry import resolve
 from modlife.types import Pytree, Structure, Task
 
@@ -235,7 +235,8 @@ def searching(plan: Plan) -> Compositional:
 def compositional(plan: Plan, sizes: tuple[int, ...], *, search: Any) -> Compositional:
     """Either."""
     env, settings = plan.env, plan.settings
-    network, finals = Modular.with_q(env.graph, sizes, plan.modules), keeps_finals(settings.offline)
+    critic, finals = critic_of(env.graph, settings.critic), keeps_finals(settings.offline)
+    network = Modular(env.graph, sizes, critic, plan.modules)
     ppo = PPO(env, OnePolicy(network), settings.ppo, plan.devices, keeps_reached=finals)
     agent = Compositional(env, network, ppo, settings.offline, search, settings.replay_size, plan.steps, plan.episodes)
     agent.consolidator(agent.layout(1))  # says at once what cannot be learnt so

@@ -24,7 +24,7 @@ from modlife.lifelong.consolidate import Consolidate, acting_of, consolidator_of
 from modlife.lifelong.distilling import FreshLearner
 from modlife.lifelong.foresight import Work
 from modlife.policies.columns import Columns, TwoColumns
-from modlife.policies.modular import Described, Monolithic
+from modlife.policies.modular import Described, Monolithic, critic_of
 from modlife.types import Pytree, Task
 
 
@@ -115,7 +115,8 @@ class CompressByBatch:
 
 def build(plan: Plan) -> ProgressBatch:
     """Progress & Compress with batch RL."""
-    settings, network = plan.settings, Monolithic.with_q(plan.env.graph, plan.modules)
+    settings = plan.settings
+    network = Monolithic.with_critic(plan.env.graph, plan.modules, critic_of(plan.env.graph, settings.critic))
     finals, acting = keeps_finals(settings.offline), acting_of(settings.offline)
     ppo = PPO(plan.env, TwoColumns(network), settings.ppo, plan.devices, keeps_reached=finals)
     more = {"replay_size": settings.replay_size, "offline": settings.offline}

@@ -20,6 +20,7 @@ from modlife.learners.config import (
     PPOConfig,
 )
 from modlife.registry import Table
+from modlife.types import Critic
 
 LARGEST_REPLAY = 2**24
 """Rows are drawn from it with the precision of 32-bit floats (`learners.offline`)."""
@@ -316,6 +317,8 @@ class Told(Settings):
 
     replay_size: int = 100_000
     """Transitions kept of each task: the last ones of its online phase."""
+    critic: Critic = "actions"
+    """What critics tell the worth of: actions, as the paper's do, or only states, as in single-task learning."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """How to learn online."""
     offline: Any = field(default_factory=BCQConfig, metadata={"table": CONSOLIDATORS})
@@ -338,6 +341,8 @@ class Searching(Settings):
     """Modules per factor (k); by default as many as the largest factor has components."""
     replay_size: int = 100_000
     """Transitions kept of each task: the last ones of its online phase."""
+    critic: Critic = "actions"
+    """What critics tell the worth of: actions, as the paper's do, or only states, as in single-task learning."""
     search: Any = field(default_factory=ExhaustiveConfig, metadata={"table": SEARCHES})
     """How to find structures."""
     ppo: PPOConfig = field(default_factory=PPOConfig)

@@ -63,9 +63,9 @@ class ArmModules(Modules):
         """With an actor's output layer that takes nearly nothing from another column, as it says nearly nothing."""
         return eqx.tree_at(lambda last: last.networks[0].out, last, replace_fn=lambda out: out.scaled(TIMID))
 
-    def width(self, graph: ProblemGraph, depth: int) -> int:
-        """What the networks of an actor and two critics pass on."""
-        return 3 * EARLY if depth else 0
+    def width(self, graph: ProblemGraph, depth: int, *, critic: int) -> int:
+        """What the networks of the actor and of each critic pass on."""
+        return (1 + critic) * EARLY if depth else 0
 
 
 def arm_modules() -> ArmModules:

@@ -30,7 +30,7 @@ class ConvModules(Modules):
         """A fresh module of the factor at this depth."""
         channels = view_size(graph, depth, axes=slice(1))
         if depth == len(graph.factors) - 1:
-            joined = DEEP + self.width(graph, depth)
+            joined = DEEP + self.width(graph, depth, critic=critic)
             actor = Head.init(joined, graph.actions.size, rng=rng)
             return Last(Deep.init(channels, rng=rng), actor, Head.init(joined, critic, rng=rng))
         if depth == 0:
@@ -47,7 +47,7 @@ class ConvModules(Modules):
         """With other output layers."""
         return Last(last.encoder, last.actor.scaled(factor), last.critic.scaled(factor))
 
-    def width(self, graph: ProblemGraph, depth: int) -> int:
+    def width(self, graph: ProblemGraph, depth: int, *, critic: int) -> int:
         """16 channels of 2 x 2 after the first module, 32 numbers after any other."""
         return (0, SHALLOW * CORNERS, DEEP)[min(depth, 2)]
 

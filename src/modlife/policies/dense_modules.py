@@ -25,7 +25,7 @@ class DenseModules(Modules):
 
     def module(self, graph: ProblemGraph, depth: int, *, critic: int, rng: np.random.Generator) -> eqx.Module:
         """A fresh module of the factor at this depth."""
-        joined = view_size(graph, depth, axes=slice(None)) + self.width(graph, depth)
+        joined = view_size(graph, depth, axes=slice(None)) + self.width(graph, depth, critic=critic)
         if depth < len(graph.factors) - 1:
             return DenseModule(Linear.init(joined, self.units, rng=rng))
         return self.last(joined, graph, critic, rng)
@@ -49,7 +49,7 @@ class DenseModules(Modules):
         less = tuple(one.scaled(factor) for one in critic) if isinstance(critic, tuple) else critic.scaled(factor)
         return DenseLast(last.actor.scaled(factor), less, last.log_std)
 
-    def width(self, graph: ProblemGraph, depth: int) -> int:
+    def width(self, graph: ProblemGraph, depth: int, *, critic: int) -> int:
         """The same after every module."""
         return self.units if depth else 0
 

@@ -26,7 +26,7 @@ from modlife.errors import InputError
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.distributions import Categorical, Gaussian, log_softmax
 from modlife.policies.layers import Linear, host_generator
-from modlife.types import Structure
+from modlife.types import Critic, Structure
 
 Pattern = tuple[bool, ...]
 """Which modules of a chain move."""
@@ -172,7 +172,7 @@ class Modules(Protocol):
         names = graph.factors[depth].sees
         return parts[names[0]] if len(names) == 1 else jnp.concatenate([dense(parts[name]) for name in names])
 
-    def width(self, graph: ProblemGraph, depth: int) -> int:
+    def width(self, graph: ProblemGraph, depth: int, *, critic: int) -> int:
         """How many numbers per sample come out of the module before a depth; 0 before the first."""
         ...
 
@@ -240,7 +240,7 @@ class Modular:
 
     def width(self, depth: int) -> int:
         """How many features the modules before a depth give."""
-        return self.modules.width(self.graph, depth)
+        return self.modules.width(self.graph, depth, critic=self.critic)
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -286,12 +286,12 @@ class Monolithic:
     @staticmethod
     def usual(graph: ProblemGraph, modules: Modules) -> "Monolithic":
         """As the paper's: the last is told, with a state value; or each is told, with critics that take the action."""
-        return Monolithic(graph, q_critic(graph) if modules.tells_each else 1, modules, max(16, sum(graph.shape)))
+        return Monolithic.with_critic(graph, modules, q_critic(graph) if modules.tells_each else 1)
 
     @staticmethod
-    def with_q(graph: ProblemGraph, modules: Modules) -> "Monolithic":
-        """The same with what actions are worth."""
-        return Monolithic(graph, q_critic(graph), modules, max(16, sum(graph.shape)))
+    def with_critic(graph: ProblemGraph, modules: Modules, critic: int) -> "Monolithic":
+        """With so many rows of the critic."""
+        return Monolithic(graph, critic, modules, max(16, sum(graph.shape)))
 
     @property
     def chain(self) -> Modular:
@@ -338,6 +338,11 @@ class Monolithic:
 def q_critic(graph: ProblemGraph) -> int:
     """Rows of a critic that tells what actions are worth: one per action; or two critics that take the action."""
     return graph.actions.size if isinstance(graph.actions, Discrete) else 2
+
+
+def critic_of(graph: ProblemGraph, critic: Critic) -> int:
+    """Rows of a critic that tells what actions, or only what states are worth."""
+    return q_critic(graph) if critic == "actions" else 1
 
 
 def told_part(factor: Factor) -> str:
