@@ -102,8 +102,8 @@ def updates(domain: Domain, *, devices: int) -> tuple[int, dict[str, Callable[[]
     def learn(ppo: PPO = ppo, begin: LearnerState = state) -> object:
         learnt = begin
         for _ in range(ppo.config.epochs):
-            learnt = ppo.epoch(learnt, batch, key=key)
-        return jax.block_until_ready(learnt)
+            learnt = jax.block_until_ready(ppo.epoch(learnt, batch, key=key))  # as an update does
+        return learnt
 
     parts = {"stl": update, "stl collect": collect, "stl learn": learn}
     if isinstance(env.graph.actions, Continuous):  # critics that take the action cost more than a state value
