@@ -30,10 +30,11 @@ from modlife.types import Task
 CLONING = BoundedConfig(epochs=10, td="none", acting="actor", repair=0)
 
 
-def agent_for(task: str, steps: int, preset: str) -> tuple[Compositional, Task]:
+def agent_for(task: str, options: argparse.Namespace) -> tuple[Compositional, Task]:
     """An agent whose replay tells all that any of them wants to know."""
-    options = {"world": {"preset": preset}, "only": [task], "steps": steps, "offline": {"consolidator": "real-bcq"}}
-    config = life_from_options("comp-struct", "robot", options)
+    world, offline = {"preset": options.preset, "inputs": options.inputs}, {"consolidator": "real-bcq"}
+    life = {"world": world, "only": [task], "steps": options.steps, "offline": offline}
+    config = life_from_options("comp-struct", "robot", life)
     return build(config), config.chosen[0]
 
 
@@ -70,7 +71,7 @@ def tell(agent: Compositional, task: Task, chain: Chain, **what: Any) -> None:
 
 def compare(task_name: str, options: argparse.Namespace) -> None:
     """All of them on one task."""
-    agent, task = agent_for(task_name, options.steps, options.preset)
+    agent, task = agent_for(task_name, options)
     trained, replay = explored(agent, task, seed=options.seed)
     tell(agent, task, trained, learner="online", seconds=0)
     structure, fresh = agent.env.graph.indices(task), agent.init(key=jax.random.key(options.seed + 1)).params
@@ -89,6 +90,7 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=400_000)
     parser.add_argument("--epochs", type=int, default=100, help="of real-bcq and awac")
     parser.add_argument("--preset", default="fast")
+    parser.add_argument("--inputs", default="plain", choices=("plain", "scaled"))
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     start_jax()
