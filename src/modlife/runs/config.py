@@ -245,7 +245,7 @@ def upgraded(data: dict[str, Any], *, where: str) -> dict[str, Any]:
     }
     agent = data.get("agent", "mtl")
     takes = dataclasses.fields(resolve(AGENTS[agent].settings)) if isinstance(agent, str) else ()
-    settings = {one.name: options[one.name] for one in takes}
+    settings = {one.name: options[one.name] for one in takes if one.name in options}
     rest = {name: value for name, value in data.items() if name not in {*options, "bcq", "search_episodes", "world"}}
     odd = sorted(set(rest) - known)
     if odd:
