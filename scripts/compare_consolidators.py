@@ -61,7 +61,8 @@ def consolidators(layout: Layout, epochs: int, discount: float) -> dict[str, Any
 
 
 def tell(agent: Compositional, task: Task, chain: Chain, **what: Any) -> None:
-    """How a policy does, drawing actions and by its mean."""
+    """How a policy does, drawing actions and by its mean; and what it was learnt from."""
+    what |= {"inputs": agent.env.world.inputs, "preset": agent.env.world.preset, "steps": agent.steps}
     for rule in (Rule("actor"), Rule("actor-greedy")):
         done = replace(agent.judge, rule=rule, episodes=40).evaluate([task], [chain], key=jax.random.key(7))
         mean, error = float(done.returns.mean()), float(done.returns.std() / done.returns.size**0.5)
@@ -73,7 +74,7 @@ def compare(task_name: str, options: argparse.Namespace) -> None:
     """All of them on one task."""
     agent, task = agent_for(task_name, options)
     trained, replay = explored(agent, task, seed=options.seed)
-    tell(agent, task, trained, learner="online", seconds=0)
+    tell(agent, task, trained, learner="online", seconds=0, seed=options.seed)
     structure, fresh = agent.env.graph.indices(task), agent.init(key=jax.random.key(options.seed + 1)).params
     for name, learner in consolidators(agent.layout(16), options.epochs, agent.ppo.config.discount).items():
         kept = replay if learner.layout.finals else replace(replay, rows=replay.rows[: replay.times + 1])
@@ -81,7 +82,7 @@ def compare(task_name: str, options: argparse.Namespace) -> None:
         begun, first = time.process_time(), learner.init(fresh.pick(structure))
         *_, (_, state, _) = learner.run(fresh, [lesson], first, done=0, key=jax.random.key(0))
         seconds = round(time.process_time() - begun, 1)
-        tell(agent, task, learner.modules(state), learner=name, seconds=seconds)
+        tell(agent, task, learner.modules(state), learner=name, seconds=seconds, seed=options.seed)
 
 
 if __name__ == "__main__":

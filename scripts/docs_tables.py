@@ -397,17 +397,32 @@ def pilots() -> str:
     return markdown([*heads, "first success at", "80 % success at"], rows)
 
 
+def several_arms() -> list[FinishedLife]:
+    """Lives of several robot tasks."""
+    return lives_where(lambda config: len(config.chosen) > 1, "robot")
+
+
 def robot_lives() -> str:
-    """Lives of several robot tasks: returns of each task before learning, after each phase and at the end."""
+    """Several robot tasks in a row: mean returns before learning, after each phase and at the end; successes then."""
     rows = []
-    for life in lives_where(lambda config: len(config.chosen) > 1, "robot"):
-        scores, end = scored(life.path), life.summary["seen"]
-        succeeded = dict(zip(end["tasks"], end["success"], strict=True))
-        columns = zip(*(one(scores) for one in BARS.values()), strict=True)
-        for task, values in zip(scores.tasks, columns, strict=True):
-            returns = [f"{value:.0f}" for value in values]
-            rows.append([life.agent, str(life.config.seed), task, *returns, f"{succeeded[task]:.2f}"])
-    return markdown(["agent", "seed", "task", *BARS, "success at the end"], rows)
+    for life in several_arms():
+        means = [f"{value:.0f}" if np.isfinite(value) else "" for value in (bar(life, name) for name in BARS)]
+        success, settings = life.summary["seen"]["success"], life.config.settings
+        rows.append(
+            [
+                *(label(life.agent), getattr(settings, "critic", ""), str(life.config.seed), commit_of(life), *means),
+                *(f"{np.mean(success):.2f}", " ".join(f"{one:.2f}" for one in success)),
+                f"{life.summary['seconds'] / 60:.0f}",
+            ]
+        )
+    heads = ["agent", "critics of", "seed", "commit", *BARS, "success at the end", "of each task", "minutes"]
+    return markdown(heads, rows)
+
+
+def robots_compared() -> str:
+    """The same lives: what they reached, kept and cost, by agents."""
+    cells = [[row["label"], str(row["seeds"]), *numbers(row)] for row in compare_lives(several_arms())]
+    return markdown(["agent, offline", "seeds", *(column.name for column in COLUMNS)], cells)
 
 
 def commit_of(life: FinishedLife) -> str:
@@ -495,6 +510,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "forgotten": forgotten,
     "robot-pilots": pilots,
     "robot-lives": robot_lives,
+    "robots-compared": robots_compared,
     "consolidators": consolidators,
     "refold": refolded,
     "ingredients": ingredients,

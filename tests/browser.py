@@ -101,8 +101,10 @@ class Browser:
         It may take minutes: the browser is asked again and again, so that it is not silent for long.
         """
         found = "all.violations.map((one) => [one.id, one.nodes[0].html])"
-        self.ask(f"{axe}; window.broken = null; axe.run({RULES}).then((all) => {{ window.broken = {found}; }}); 0")
-        self.until("window.broken !== null", patience=600)
+        failed = "(error) => { window.broken = [['axe', String(error)]]; }"
+        run = f"axe.run({RULES}).then((all) => {{ window.broken = {found}; }}).catch({failed})"
+        self.ask(f"{axe}; window.broken = null; {run}; 0")
+        self.until("window.broken !== null", patience=240)
         return self.ask("window.broken")
 
     def key(self, name: str) -> None:

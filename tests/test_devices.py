@@ -25,8 +25,12 @@ index = jnp.tile(jnp.arange(128), (2, 1))
 whole = jax.jit(one.gradient)(state.params, tasks, batch, index, key=key)
 share = jnp.tile(jnp.arange(64), (2, 1))
 from modlife.learners.sharding import ALL, SECOND
-split = jax.jit(ppo.share.run(lambda b: ppo.gradient(state.params, tasks, b, share, key=key), (SECOND,), ALL))(batch)
-jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), whole, split)
+def halves(batch, more):
+    here = jax.tree.map(lambda part: part * jax.lax.axis_index("device"), more)
+    return ppo.gradient(state.params, tasks, batch, share, more=here, key=key)
+split = jax.jit(ppo.share.run(halves, (SECOND, ALL), ALL))(batch, state.params)
+with_more = jax.tree.map(lambda part, more: part + more / 2, whole[0], state.params), whole[1]
+jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), with_more, split)
 assert progress.episodes.shape == (2,)
 
 results = []
@@ -44,13 +48,12 @@ print("equal")
 EXCHANGES = """
 from modlife.runtime import start_jax
 start_jax(threads=2)
-import sys
 import jax
 from hall.domain import Hall, HallEnv, small_modules
 from modlife.domains.robot.environment import RobotLift
 from modlife.domains.robot.world import RobotWorld
 from modlife.learners.config import PPOConfig
-from modlife.learners.ppo import PPO, Anchor
+from modlife.learners.ppo import PPO, Anchor, Rehearsal
 from modlife.policies.arm_modules import arm_modules
 from modlife.policies.modular import Modular
 
@@ -62,8 +65,12 @@ def count(env, modules, anchored, **config):
     anchor = Anchor.at(params, params) if anchored else None
     state = jax.eval_shape(lambda: ppo.init(params, task, task, anchor, key=key))
     batch = jax.eval_shape(lambda state: ppo.collect(state, key=key)[1], state)
-    programs = ppo.collect.lower(ppo, state, key=key), ppo.epoch.lower(ppo, state, batch, key=key)
-    return [program.compile().as_text().count(" all-reduce(") for program in programs]
+    epochs = [ppo.epoch.lower(ppo, state, batch, one, key=key) for one in (None, Pulled())]
+    return [one.compile().as_text().count(" all-reduce(") for one in (ppo.collect.lower(ppo, state, key=key), *epochs)]
+
+class Pulled(Rehearsal):
+    def gradient(self, ppo, params, number, *, key):
+        return params
 
 print(count(HallEnv(Hall()), small_modules(), True))
 print(count(RobotLift(RobotWorld()), arm_modules(), False, stop_divergence=0.1))
@@ -73,7 +80,7 @@ print(count(RobotLift(RobotWorld()), arm_modules(), False, stop_divergence=0.1))
 def test_devices_never_have_two_exchanges_at_once():
     """Each device might begin with another one, and then both would wait for ever."""
     out = subprocess.run([sys.executable, "-c", EXCHANGES], capture_output=True, text=True, timeout=280)
-    assert out.stdout == "[1, 1]\n[1, 1]\n", out.stderr
+    assert out.stdout == "[1, 1, 1]\n[1, 1, 1]\n", out.stderr
 
 
 def test_two_devices_average_to_the_whole_gradient_and_repeat_exactly():

@@ -28,7 +28,8 @@ WORK = """
 import os, pathlib, signal, sys, time
 place = pathlib.Path(sys.argv[1])
 signal.signal(signal.SIGTERM, lambda *_: (place.with_suffix(".saved").touch(), sys.exit(143)))
-place.with_suffix(".begun").write_text(str(os.getpid()))
+place.with_suffix(".begins").write_text(str(os.getpid()))
+place.with_suffix(".begins").rename(place.with_suffix(".begun"))
 time.sleep(float(sys.argv[2]))
 print("the last line")
 sys.exit(int(sys.argv[3]))

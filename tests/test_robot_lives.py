@@ -127,7 +127,7 @@ def test_what_cannot_be_learnt_with_robots_is_said_at_once():
     for agent, offline in (("comp-struct", {"consolidator": "bcq"}), ("comp-struct", {"td": "current"})):
         with pytest.raises(InputError, match="real numbers"):
             build(tiny(agent, offline=offline))
-    with pytest.raises(InputError, match="which this agent lacks"):
+    with pytest.raises(InputError, match="leave `--critic states` out"):
         build(tiny("comp-struct", critic="states", offline={"consolidator": "real-bcq"}))
     with pytest.raises(InputError, match="CLEAR learns from old tasks by the values of states"):
         tiny("clear")

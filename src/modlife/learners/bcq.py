@@ -29,7 +29,7 @@ from modlife.learners.sharding import THIRD
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.distributions import chosen, log_softmax
-from modlife.policies.modular import AnyOutput, Output
+from modlife.policies.modular import AnyOutput, Output, tells_actions
 
 Values = Float[Array, "task time E A"]
 """Q of the target network in each row of a table."""
@@ -57,16 +57,16 @@ class BCQ(Consolidator):
 
     def check_actions(self) -> None:
         """Actions can be counted, and the critic tells what each is worth."""
-        if self.layout.network.critic == 1:
-            raise InputError(
-                "This batch-constrained Q-learning takes a value per action, and a critic of states has none: leave "
-                "`--critic states` out, or choose another way to learn offline, such as `--offline bounded`."
-            )
         if not isinstance(self.layout.env.graph.actions, Discrete):
             raise InputError(
                 "This batch-constrained Q-learning takes a value per action, and the actions of "
                 f"'{self.layout.env.graph.name}' are real numbers: choose another way to learn offline, such as "
                 "`--offline real-bcq` or `--offline bounded`."
+            )
+        if not tells_actions(self.layout.env.graph, self.layout.network.critic):
+            raise InputError(
+                "This batch-constrained Q-learning takes a value per action, and a critic of states has none: leave "
+                "`--critic states` out, or give `--offline bounded --offline.td none --offline.acting actor`."
             )
 
     @property

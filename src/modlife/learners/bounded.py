@@ -39,7 +39,7 @@ from modlife.pauses import pause
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.distributions import chosen
 from modlife.policies.layers import host_generator
-from modlife.policies.modular import AnyOutput, Output
+from modlife.policies.modular import AnyOutput, Output, tells_actions
 
 SHORTEST, LONGEST = 32, 64
 """Gradient steps with the same old tasks: as many as give all of them their share of an epoch, within these bounds."""
@@ -72,17 +72,17 @@ class Bounded(BCQ):
         """Actions have a value each, or nothing asks for it; likewise logits."""
         graph, config = self.layout.env.graph, self.config
         counted = isinstance(graph.actions, Discrete)
-        if counted and self.layout.network.critic > 1:
+        if counted and tells_actions(graph, self.layout.network.critic):
             return
         wants = {"td": "none", "acting": "actor"} | ({} if counted else {"logit_weight": 0})
         wrong = [name for name in wants if getattr(config, name) not in (wants[name], "actor-greedy")]
         if wrong:
-            name = wrong[0]
             why = "a critic of states has no value for each action"
             if not counted:
                 why = f"the actions of '{graph.name}' are real numbers, which have no value or logit each"
-            option = f"--offline.{name.replace('_', '-')} {wants[name]}"
-            raise InputError(f"{name} = {getattr(config, name)}, but {why}. Give `{option}`.")
+            found = ", ".join(f"{name} = {getattr(config, name)}" for name in wrong)
+            options = " ".join(f"--offline.{name.replace('_', '-')} {wants[name]}" for name in wrong)
+            raise InputError(f"{found}, but {why}. Give `{options}`.")
 
     @property
     def new_is_first(self) -> bool:

@@ -169,7 +169,12 @@ class PPO:
         begin = partial(rollout.start, self.env, count=self.config.envs)
         actors = jax.vmap(lambda task, key: begin(task, key=key))(tasks, jax.random.split(key, len(tasks)))
         halted, opt_state, own = None, self.optimiser.init(params), of_actor(params)
-        if self.config.stop_divergence is not None and any(jax.tree.leaves(own)):
+        if self.config.stop_divergence is not None:
+            if not any(jax.tree.leaves(own)):
+                raise InputError(
+                    f"stop_divergence = {self.config.stop_divergence}, but actor and critic share parameters here, and "
+                    "neither can halt alone. Leave --ppo.stop-divergence out."
+                )
             halted, opt_state = jnp.zeros((), bool), tuple(map(self.optimiser.init, eqx.partition(params, own)))
         return LearnerState(params, opt_state, actors, structures, jnp.int32(0), anchor, halted=halted)
 
@@ -301,8 +306,7 @@ class PPO:
         """The gradient of the mean over tasks of the loss on their samples; task by task, to stay in the cache.
 
         With what there is `more` of it. Also how far the policy is from the one that acted; and the loss, if that is
-        to be told. Devices exchange all of it at once: of two exchanges that do not wait for each other each device
-        may begin with another, and then both wait for ever.
+        to be told.
         """
 
         def add(total: tuple[Pytree, Array], task: tuple[Int[Array, " F"], Batch, Int[Array, " B"], PRNGKey]):
@@ -399,7 +403,7 @@ def experience_of(data: Rollout) -> Experience:
 
 
 def totals_of(data: Rollout) -> dict[str, Array]:
-    """Sums over the episodes that ended in one task's rollout, and over its steps: of one type, for one exchange."""
+    """Sums over the episodes that ended in one task's rollout, and over its steps; of one type, for one exchange."""
     ended = data.ended
     met = met_so_far(data.outcome.success, ended)
     return {

@@ -24,7 +24,7 @@ from modlife.learners.offline import Consolidator, check_batch
 from modlife.learners.replay_table import Layout, Rows
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Chain
-from modlife.policies.modular import AnyOutput, GaussianOutput
+from modlife.policies.modular import AnyOutput, GaussianOutput, tells_actions
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,15 @@ class RealBCQ(Consolidator):
     def __post_init__(self) -> None:
         check_batch(self)
         graph, network, config = self.layout.env.graph, self.layout.network, self.config
-        if not isinstance(graph.actions, Continuous) or network.critic < 2:
+        if not isinstance(graph.actions, Continuous):
             raise InputError(
-                f"Learning offline so takes critics of real-valued actions, which this agent lacks in '{graph.name}': "
-                "choose another way, such as `--offline bounded`."
+                f"Learning offline so takes critics of real-valued actions, and actions of '{graph.name}' can be "
+                "counted: choose another way, such as `--offline bounded`."
+            )
+        if not tells_actions(graph, network.critic):
+            raise InputError(
+                "Learning offline so takes critics of actions: leave `--critic states` out, or choose another way, "
+                "such as `--offline bounded`."
             )
         if Rule(config.acting).needs_q:
             raise InputError(

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
@@ -45,8 +46,15 @@ class Devices:
         return jax.shard_map(function, mesh=self.mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
 
     def reduce(self, how: Callable, tree: Pytree) -> Pytree:
-        """A sum (`jax.lax.psum`) or mean (`jax.lax.pmean`) over all devices' shares."""
-        return tree if self.count == 1 else how(tree, DEVICE)
+        """A sum (`jax.lax.psum`) or mean (`jax.lax.pmean`) over all devices' shares, of floats.
+
+        All of it is exchanged at once: of two exchanges that do not wait for each other each device may begin with
+        another one, and then both wait for ever.
+        """
+        if self.count == 1:
+            return tree
+        flat, restore = ravel_pytree(tree)
+        return restore(how(flat, DEVICE))
 
     def own_key(self, key: PRNGKey) -> PRNGKey:
         """A key of its own for each device."""

@@ -345,6 +345,11 @@ def critic_of(graph: ProblemGraph, critic: Critic) -> int:
     return q_critic(graph) if critic == "actions" else 1
 
 
+def tells_actions(graph: ProblemGraph, critic: int) -> bool:
+    """Whether critics of so many rows tell what actions are worth."""
+    return critic == q_critic(graph)
+
+
 def told_part(factor: Factor) -> str:
     """The name of the part of the state that tells a factor's component."""
     return f"told-{factor.name}"
