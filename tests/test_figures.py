@@ -51,10 +51,13 @@ COMMITTED = {
     "fig2": found("mtl-[1-9]*", "mtl-monolithic-*", "stl-64-*"),
     "figE1": found("mtl-[1-9]*", "mtl-chain-*", "comp-search-64x250k-halving-?", *ABLATIONS, "clear-64*", "pc-64*"),
     "fig3": sorted({*found("*-64x250k-*", "stl-64-*")} - {*found("*-modules-*", *ABLATIONS)}),
-    "fig4": found("*-robot-4x400k-*"),
+    "fig3-million": found("*-64x1M-*", "comp-search-64-halving-0", "comp-search-64-0"),
+    "fig4": sorted({*found("*-robot-4x400k-*")} - {*found("pc-bcq-*")}),
+    "figE2": found("comp-search*-64x250k-halving-*"),
+    "figE3": found("pc*-robot-4x400k-*", "stl-robot-4x400k-*"),
     "stl": found("stl-four-*"),
 }
-"""What docs/images were drawn from."""
+"""What docs/images were drawn from; a picture's name begins with its figure's."""
 
 Value = Callable[[int, str], float]
 
@@ -155,7 +158,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[s
     """The tables of figures of the committed results, drawn now."""
     folder = tmp_path_factory.mktemp("committed")
     for name, runs in COMMITTED.items():
-        run(Options(name, tuple(runs), folder / f"{name}.png"))
+        run(Options(name.split("-")[0], tuple(runs), folder / f"{name}.png"))
     return {name: table(folder / f"{name}.csv") for name in COMMITTED}
 
 

@@ -49,6 +49,7 @@ SLOWER: Mapping[str, float] = {"clear": 2.5, "clear-modular": 4.2, "pc": 3.2, "p
 """How many times as long as `comp-struct` agents learn online that do more in a step (docs/performance.md)."""
 
 
+@lru_cache(maxsize=10_000)
 def seconds(config: LifeConfig) -> float:
     """What a life takes by recorded rates."""
     rates = RATES.get((config.domain.name, getattr(config.world, "preset", None)), USUAL)

@@ -20,7 +20,7 @@ MEANINGS = {
 }
 
 
-def summary_text(summary: dict[str, Any], *, highest: float = 1.0) -> str:
+def summary_text(summary: dict[str, Any], *, highest: float) -> str:
     """A summary in a few lines."""
     lines = [
         f"{summary['agent']}: {summary['tasks']} tasks x {summary['steps_per_task']:,} steps in {summary['seconds']} s",

@@ -348,6 +348,12 @@ def named_arrays(tree: Any) -> dict[str, np.ndarray]:
     }
 
 
+OTHER_VERSION = (
+    "It may be of another version of modlife: go on with that one, or move the checkpoints of this phase away, to go "
+    "on from the end of the one before."
+)
+
+
 def filled(template: Any, arrays: dict[str, np.ndarray], *, where: str) -> Any:
     """The template, of arrays or shapes, with these arrays; their names, shapes and types must be the same."""
     import jax
@@ -357,14 +363,13 @@ def filled(template: Any, arrays: dict[str, np.ndarray], *, where: str) -> Any:
     if set(names) != set(arrays):
         odd = sorted(set(names) ^ set(arrays))[0]
         raise InputError(
-            f"'{where}' does not fit the config: array '{odd}' is in one and not in the other. It may be of another "
-            "version of modlife: go on with that one, or move this checkpoint away to go on from the one before."
+            f"'{where}' does not fit the config: array '{odd}' is in one and not in the other. {OTHER_VERSION}"
         )
     for name, (_, leaf) in zip(names, leaves, strict=True):
         if arrays[name].shape != leaf.shape or arrays[name].dtype != leaf.dtype:
             raise InputError(
                 f"'{where}' does not fit the config: array '{name}' is {arrays[name].dtype}{arrays[name].shape} "
-                f"instead of {leaf.dtype}{leaf.shape}."
+                f"instead of {leaf.dtype}{leaf.shape}. {OTHER_VERSION}"
             )
     return jax.tree.unflatten(structure, jax.device_put([arrays[name] for name in names]))
 
