@@ -329,6 +329,17 @@ def test_a_budget_that_the_search_could_eat_up_is_refused():
     LifeConfig(agent="comp-search", steps=100, tasks=4)  # fresh modules only: nothing to search
 
 
+def test_practice_begins_with_fresh_modules_where_known_ones_meet_the_goal_in_no_episode():
+    agent, stages = life(config_of("comp-struct", unsolved="fresh"))
+    for state, known in ((first_in(stages[0], "online"), False), (first_in(stages[-1], "online"), True)):
+        own = state.params.pick(state.structures[-1])
+        assert same(agent.beginning(replace(state, solved=True), key=KEY), own)
+        begun = agent.beginning(replace(state, solved=False), key=KEY)
+        assert same(begun, agent.fresh(key=KEY) if known else own)
+        shapes = jax.eval_shape(lambda state=state: agent.beginning(replace(state, solved=False), key=KEY))
+        assert jax.tree.map(lambda x: x.shape, shapes) == jax.tree.map(lambda x: x.shape, begun)
+
+
 def test_critics_of_states_learn_where_nothing_asks_what_actions_are_worth():
     told = {**OPTIONS["offline"], "consolidator": "bounded"}
     for offline, sentence in (

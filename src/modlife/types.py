@@ -15,6 +15,9 @@ Acting = Literal["filtered-boltzmann", "filtered-greedy", "boltzmann", "actor", 
 Critic = Literal["actions", "states"]
 """What critics tell the worth of: Q, or V."""
 
+Unsolved = Literal["known", "fresh"]
+"""What the online phase begins with where known modules do not meet the goal at all."""
+
 
 @dataclass(frozen=True, order=True)
 class Task:

@@ -52,7 +52,7 @@ AGENTS = Table(
         "Comp.+Struct.",
         "#2a7f62",
         "modlife.lifelong.compositional:told",
-        "modlife.lifelong.settings:Told",
+        "modlife.lifelong.settings:Structured",
     ),
     AgentEntry(
         "comp-search",

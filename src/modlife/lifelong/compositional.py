@@ -40,8 +40,10 @@ from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.modular import Modular, OnePolicy, critic_of
 from modlife.registry import resolve
-from modlife.types import Pytree, Structure, Task
+from modlife.types import Pytree, Structure, Task, Unsolved
 
+FRESH = 0xF2E5
+"""Sets the key of fresh modules for exploring apart from those of episodes."""
 FULL = 0.85
 """How much of the longest time its episodes take in a search, about: most structures do not reach their goal."""
 
@@ -62,6 +64,8 @@ class Compositional:
     steps: int
     episodes: int
     """Episodes of its evaluations of a task before and after the online phase."""
+    unsolved: Unsolved = "known"
+    """What the online phase begins with where known modules do not meet the goal at all."""
     together: bool = False
 
     def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
@@ -73,7 +77,7 @@ class Compositional:
         search = resolve(SEARCHES.of(self.search).build)(self.search) if self.search else None
 
         def start(state: AgentState) -> Any:
-            return begin_chain(self.ppo, self.beginning(state), task, key=key_start)
+            return begin_chain(self.ppo, self.beginning(state, key=key_start), task, key=key_start)
 
         def finish(state: AgentState, work: Exploring) -> tuple[AgentState, Reports]:
             trained, replay = work.learner.params, explore.replay(work, explore.length(state))
@@ -94,12 +98,20 @@ class Compositional:
         number = len(state.met)
         return Chosen((number,) * len(self.network.sizes), "fresh") if number < min(self.network.sizes) else None
 
-    def beginning(self, state: AgentState) -> Chain:
-        """A copy of the task's modules; where ones that are known do not meet the goal at all, they say less."""
+    def fresh(self, *, key: PRNGKey) -> Chain:
+        """A chain of modules that no task has."""
+        structure = (0,) * len(self.network.sizes)
+        with jax.ensure_compile_time_eval():  # drawn on the host, also where only shapes are asked for
+            return self.network.init(key=jax.random.fold_in(key, FRESH)).pick(structure)
+
+    def beginning(self, state: AgentState, *, key: PRNGKey) -> Chain:
+        """A copy of the task's modules; where known ones do not meet the goal at all, fresh ones, or they say less."""
         *before, structure = state.structures
         *early, last = chain = state.params.pick(structure)
-        known = any(one[-1] == structure[-1] for one in before)
-        if not known or state.solved or self.ppo.config.timid_start == 1:
+        known = [any(one[depth] == n for one in before) for depth, n in enumerate(structure)]
+        if self.unsolved == "fresh" and any(known) and not state.solved:
+            return self.fresh(key=key)
+        if not known[-1] or state.solved or self.ppo.config.timid_start == 1:
             return chain
         return (*early, self.network.modules.scaled(last, self.ppo.config.timid_start))
 
@@ -238,6 +250,7 @@ def compositional(plan: Plan, sizes: tuple[int, ...], *, search: Any) -> Composi
     critic, finals = critic_of(env.graph, settings.critic), keeps_finals(settings.offline)
     network = Modular(env.graph, sizes, critic, plan.modules)
     ppo = PPO(env, OnePolicy(network), settings.ppo, plan.devices, keeps_reached=finals)
-    agent = Compositional(env, network, ppo, settings.offline, search, settings.replay_size, plan.steps, plan.episodes)
+    rest = (settings.offline, search, settings.replay_size, plan.steps, plan.episodes, settings.unsolved)
+    agent = Compositional(env, network, ppo, *rest)
     agent.consolidator(agent.layout(1))  # says at once what cannot be learnt so
     return agent

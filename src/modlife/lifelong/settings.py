@@ -20,7 +20,7 @@ from modlife.learners.config import (
     PPOConfig,
 )
 from modlife.registry import Table
-from modlife.types import Critic
+from modlife.types import Critic, Unsolved
 
 LARGEST_REPLAY = 2**24
 """Rows are drawn from it with the precision of 32-bit floats (`learners.offline`)."""
@@ -334,6 +334,14 @@ class Told(Settings):
 
 
 @dataclass(frozen=True)
+class Structured(Told):
+    """Settings of the lifelong agent with modules that is told structures."""
+
+    unsolved: Unsolved = "known"
+    """What the online phase begins with where known modules do not meet the goal at all: them, or fresh ones."""
+
+
+@dataclass(frozen=True)
 class Searching(Settings):
     """Settings of the lifelong agent that searches for structures."""
 
@@ -343,6 +351,8 @@ class Searching(Settings):
     """Transitions kept of each task: the last ones of its online phase."""
     critic: Critic = "actions"
     """What critics tell the worth of: actions, as the paper's do, or only states, as in single-task learning."""
+    unsolved: Unsolved = "known"
+    """What the online phase begins with where known modules do not meet the goal at all: them, or fresh ones."""
     search: Any = field(default_factory=ExhaustiveConfig, metadata={"table": SEARCHES})
     """How to find structures."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
