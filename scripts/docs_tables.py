@@ -30,7 +30,7 @@ from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, label, read_life
 from modlife.analysis.measures import ALONE, scores_of_life
 from modlife.analysis.report.sections import plural
-from modlife.domains.robot.world import RobotWorld
+from modlife.domains.robot.world import USUAL, RobotWorld
 from modlife.errors import InputError, unknown
 from modlife.lifelong.agents import AGENTS
 from modlife.lifelong.settings import SEARCHES
@@ -407,16 +407,29 @@ def robot_lives() -> str:
     rows = []
     for life in several_arms():
         means = [f"{value:.0f}" if np.isfinite(value) else "" for value in (bar(life, name) for name in BARS)]
-        success, settings = life.summary["seen"]["success"], life.config.settings
+        success = life.summary["seen"]["success"]
         rows.append(
             [
-                *(label(life.agent), getattr(settings, "critic", ""), str(life.config.seed), commit_of(life), *means),
+                *(label(life.agent), unlike_usual(life.config), str(life.config.seed), commit_of(life), *means),
                 *(f"{np.mean(success):.2f}", " ".join(f"{one:.2f}" for one in success)),
                 f"{life.summary['seconds'] / 60:.0f}",
             ]
         )
-    heads = ["agent", "critics of", "seed", "commit", *BARS, "success at the end", "of each task", "minutes"]
+    heads = ["agent", "options", "seed", "commit", *BARS, "success at the end", "of each task", "minutes"]
     return markdown(heads, rows)
+
+
+def unlike_usual(config: LifeConfig) -> str:
+    """The options in which lives of robots differ from what is usual there."""
+    settings = config.settings
+    told = {"critic": getattr(settings, "critic", "actions"), "unsolved": getattr(settings, "unsolved", "known")}
+    told["ppo.timid-start"] = settings.ppo.timid_start
+    usual = {"critic": "actions", "unsolved": "known", "ppo.timid-start": USUAL["ppo"]["timid_start"]}
+    return " ".join(
+        f"`--{name} {value:g}`" if isinstance(value, float) else f"`--{name} {value}`"
+        for name, value in told.items()
+        if value != usual[name]
+    )
 
 
 def robots_compared() -> str:
@@ -437,17 +450,19 @@ def first_at(curve: Curve, threshold: float) -> str:
 
 
 def consolidators() -> str:
-    """What consolidators made of the same explored replay of robot tasks."""
+    """What consolidators made of the same explored replay of robot tasks; and the mean of each over tasks."""
     told = [json.loads(line) for line in Path("docs/consolidators.jsonl").read_text().splitlines()]
-    rows = []
+    rows, lost = [], {}
     for one in (one for one in told if one["acting"] == "actor"):
         by_mean = next(two for two in told if two["acting"] != "actor" and same_learner(one, two))
         online = next(two for two in told if two["learner"] == "online" and two["task"] == one["task"])
-        lost = (one["return"] - online["return"]) / MOST
+        lost.setdefault(one["learner"], []).append((one["return"] - online["return"]) / MOST)
         error = np.hypot(one["error"], online["error"]) / MOST
-        change = "" if one is online else f"{short(lost, '+')} ({short(error)})"
+        change = "" if one is online else f"{short(lost[one['learner']][-1], '+')} ({short(error)})"
         values = [f"{two['return']:.0f} ({two['error']:.0f}), {two['success']:.2f}" for two in (one, by_mean)]
         rows.append([one["task"], one["learner"], *values, change, f"{one['seconds']:.0f} s"])
+    for learner in list(lost)[1:]:
+        rows.append([f"mean over {len(lost[learner])} tasks", learner, "", "", over_seeds(lost[learner], "+"), ""])
     heads = ["task", "policy", "drawn actions: return, success", "mean action: return, success"]
     return markdown([*heads, "change, of the maximum", "processor time"], rows)
 
