@@ -7,6 +7,9 @@ from pathlib import Path
 from modlife.errors import InputError
 from modlife.memory import check_address_space
 
+HALF_WRITTEN = "Error reading persistent compilation cache entry"
+"""What JAX warns of where another process is still writing a program: it is compiled here, too."""
+
 _started: list[int] = []
 """The number of threads, once JAX was started here."""
 
@@ -38,6 +41,7 @@ def start_jax(*, threads: int | None = 1) -> None:
     if cache is not None:
         jax.config.update("jax_compilation_cache_dir", str(cache))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+        warnings.filterwarnings("ignore", HALF_WRITTEN)
     try:
         devices = len(jax.devices())
     except (RuntimeError, AssertionError) as error:  # what JAX raises for a platform that is not there
