@@ -54,7 +54,7 @@ COMMITTED = {
     "fig3-million": found("*-64x1M-*", "comp-search-64-halving-0", "comp-search-64-0"),
     "fig4": sorted({*found("*-robot-4x400k-*")} - {*found("pc-bcq-*")}),
     "figE2": found("comp-search*-64x250k-halving-*"),
-    "figE3": found("pc*-robot-4x400k-*", "stl-robot-4x400k-*"),
+    "figE3": found("pc*-robot-4x400k-*", "stl-robot-4x400k-*", "comp-struct-robot-4x400k-*"),
     "stl": found("stl-four-*"),
 }
 """What docs/images were drawn from; a picture's name begins with its figure's."""
