@@ -15,12 +15,12 @@ SLOW := installing into $(VENV) (730 MB or more, a minute or two) ...
 demo: $(VENV)/base
 	$(BIN)/modlife list --picture demo/tasks.png
 	$(BIN)/modlife graph --task wall/red/dynamics-2 --out demo/graph.svg
-	$(BIN)/modlife play --policy random --task floor/purple/dynamics-3 --out demo/random-agent.gif
+	$(BIN)/modlife play --policy random --task floor/red/dynamics-0 --out demo/random-agent.gif
 	rm -rf demo/run
 	$(BIN)/modlife train --agent comp-search --world.statics floor food --world.colour-count 2 --world.dynamics-count 2 \
 	  --steps 60000 --replay-size 20000 --seed 0 --out demo/run
 	$(BIN)/modlife eval demo/run --episodes 200
-	$(BIN)/modlife play demo/run --out demo/trained-agent.gif
+	$(BIN)/modlife play demo/run --task floor/red/dynamics-0 --out demo/trained-agent.gif
 	$(BIN)/modlife report demo/run --film floor/red/dynamics-0 food/green/dynamics-1 --out demo/report.html
 
 # An arm learns in a few minutes to approach what it should lift, and keeps it when it has met a second object.

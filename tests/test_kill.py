@@ -300,7 +300,7 @@ def test_eval_tells_the_structures_that_a_life_found(home: Home):
     structures = json.loads((home.reference / "summary.json").read_text())["structures"]
     assert ["-".join(map(str, structure)) for structure in structures["tasks"].values()] == found
     right = sum(line.split()[-1] == line.split()[-2] for line in table[3:5])  # the first two were not searched for
-    assert table[-1].startswith(f"searched structures: {right} of 2 have for every component the module first used")
+    assert table[-1].startswith(f"searched structures: {right} of 2 take the modules that first learnt these")
     record = json.loads(command(*arguments, "--unseen", "--by-components", "--json").out)
     # Two modules per factor stand for two components each: eight combinations, two to four of them learnt.
     assert len(record["tasks"]) in (4, 5, 6) and record["acting"] == "filtered-boltzmann"

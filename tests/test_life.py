@@ -101,7 +101,10 @@ def test_play_films_a_trained_policy(home: Path):
     ("arguments", "sentence"),
     [
         (["eval", "runs/none"], "'runs/none' is not a run directory: it has no manifest.json."),
-        (["eval", "runs/stl", "--unseen"], "The agent of 'runs/stl' has no such task to be evaluated on."),
+        (
+            ["eval", "runs/stl", "--unseen"],
+            "There is no task to evaluate the agent of 'runs/stl' on: it shares nothing between tasks.",
+        ),
         (["eval", "runs/stl", "--task", "lava/red/dynamics-0"], "The agent of 'runs/stl' has not learnt 'lava/red/dyn"),
         (["eval", "runs/stl", "--acting", "boltzmann"], "Acting by 'boltzmann' takes a critic with a value per action"),
         (["eval", "runs/mtl", "--task", "wall/red"], "Task 'wall/red' has 2 components"),

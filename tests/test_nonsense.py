@@ -565,7 +565,7 @@ def test_an_evaluation_fits_into_a_narrow_terminal(monkeypatch: pytest.MonkeyPat
     record = {"tasks": tasks, "return": ones, "standard_error": ones, "success": ones, "length": ones, "mean_return": 1}
     record |= {"structure": [(0, 1, 2), (0, 0, 0)], "expected": [(0, 1, 2), None]}
     wide = evaluation_table(record, searched=tasks[1:]).splitlines()
-    assert wide[1].endswith("0-1-2      0-1-2") and wide[-1].startswith("searched structures: 0 of 1 have")
+    assert wide[1].endswith("0-1-2      0-1-2") and wide[-1].startswith("searched structures: 0 of 1 take")
     assert "standard error" in wide[-2] and wide[0].endswith("structure  by-parts")
     assert "by-parts: the modules first used for these components" in wide[-3]
     assert "as expected" not in evaluation_table(record)  # where none was searched, none can be wrong

@@ -17,7 +17,7 @@ from rich.progress import Progress
 from terminal import lenient
 
 from modlife.cli.counter import counting
-from modlife.cli.progress import Lines, Meter, columns_for
+from modlife.cli.progress import Lines, Meter, Said
 from modlife.lifelong.agent import AgentState, Facts
 from modlife.lifelong.agents import AGENTS
 from modlife.lifelong.foresight import foreseen_structures, sharing_counts, work_ahead
@@ -309,8 +309,8 @@ def state() -> AgentState:
 
 def shown(meter: Meter, width: int) -> str:
     console = Console(width=width, force_terminal=True, color_system=None)
-    bars = Progress(*columns_for(meter, width), console=console)
-    bars.add_task("comp-search", total=1.0)
+    bars = Progress(Said(meter, console), console=console)
+    bars.add_task("comp-search", total=1.0, completed=meter.now.share or 0.0)
     with console.capture() as caught:
         console.print(bars.get_renderable())
     return caught.get()
@@ -318,11 +318,16 @@ def shown(meter: Meter, width: int) -> str:
 
 def test_the_bar_keeps_what_matters_in_a_narrow_terminal(state: AgentState):
     meter = Meter(LifeConfig("comp-search", tasks=8))
-    assert "-%  - left  beginning" in shown(meter, 60)
+    assert "-%  perhaps 6 min left  beginning" in shown(meter, 60)
     meter.note(at(state, share=0.345, seconds=250.0))
     task = str(meter.stages[1][0])
-    assert f"34%  about 4 min left  2/8 {task[:10]}" in shown(meter, 60) and shown(meter, 60).count("\n") == 1
-    assert shown(meter, 120).startswith("comp-search ") and f"left  2/8 {task} offline 45%" in shown(meter, 120)
+    assert (
+        shown(meter, 60).startswith(f"━━────── 34%  about 4 min left  2/8 {task[:8]}")
+        and shown(meter, 60).count("\n") == 1
+    )
+    assert shown(meter, 120).startswith(
+        f"comp-search {6 * '━'}{14 * '─'} 34%"
+    ) and f"left  2/8 {task} offline 45%" in shown(meter, 120)
 
 
 def test_the_bar_says_what_is_being_done_and_lines_what_was(state: AgentState, capsys: pytest.CaptureFixture[str]):

@@ -14,7 +14,7 @@ from lives import Lived, small
 from rich.console import Console
 from terminal import command
 
-from modlife.analysis.estimates import expected, kind_of, seconds
+from modlife.analysis.estimates import START, expected, kind_of, seconds
 from modlife.cli import sweep
 from modlife.cli.board import Board, board_for, lines, shown, some
 from modlife.errors import InputError
@@ -151,10 +151,8 @@ def test_going_on_or_beginning_is_one_command(lives: Callable[[str], Lived], tmp
 
 def test_a_life_takes_as_long_as_its_stages_took():
     assert seconds_left(Glimpse(stages=4)) is None
-    half = Glimpse(stages=4, share=0.5, since=10)
-    assert seconds_left(half) == pytest.approx(20 * 4 - 10) and whole_seconds(half) == pytest.approx(80)
     second = Glimpse(stage=1, stages=4, points=((1, 30.0),), since=10)
-    assert seconds_left(second) == pytest.approx(3 * 30 - 10) and whole_seconds(second) == pytest.approx(120)
+    assert seconds_left(second) is None and whole_seconds(second) is None
     third = Glimpse(stage=2, stages=4, points=((1, 30.0), (2, 50.0)), since=0)
     assert seconds_left(third) == pytest.approx(40)  # the first had programs to compile
     late = Glimpse(stage=3, stages=4, points=((1, 30.0), (2, 50.0), (3, 70.0)), since=500)
@@ -181,8 +179,19 @@ def test_the_rest_of_a_sweep_is_that_of_its_busiest_process():
 def test_others_of_the_kind_tell_how_long_a_life_takes():
     one, longer = LifeConfig("stl", tasks=2, seed=3), LifeConfig("stl", tasks=4)
     known = {kind_of(one): [100.0, 140.0]}
-    assert expected(one, known) == 120 and expected(one, {}) is None
+    assert expected(one, known) == 120 and expected(one, {}) == seconds(one)
     assert expected(longer, known) == pytest.approx(120 * seconds(longer) / seconds(one))
+
+
+@pytest.mark.parametrize("slower", [0.4, 1.0, 3.0])
+def test_until_two_stages_have_ended_a_life_is_as_estimated_put_right_by_its_beginning(slower: float):
+    """Also while it compiles, which takes long once: that is no measure of its stages."""
+    config = LifeConfig("ewc", tasks=8, steps=20_000)
+    for done in (0.01, 0.06, 0.125):
+        spent = slower * (START + done * (seconds(config) - START))
+        assert expected(config, {}, spent=spent, done=done) == pytest.approx(slower * seconds(config))
+    half = Glimpse(stage=1, stages=8, share=0.5, points=((1, 30.0),), since=10)
+    assert (half.spent, half.done) == (40, pytest.approx(1.5 / 8))
 
 
 def test_a_life_of_robots_is_no_measure_of_lives_in_the_grid():
@@ -255,7 +264,8 @@ def test_elsewhere_there_is_a_line_from_time_to_time(tmp_path: Path, capsys: pyt
     show = lines(Board(2))
     show(rows)
     assert capsys.readouterr().err == ""
-    assert Board(2).summary(rows) == "2 lives: 1 running, 1 waiting; left -"
+    each = seconds(rows[0].life.config)
+    assert Board(2).summary(rows) == f"2 lives: 1 running, 1 waiting; left {shown(each)}"
     assert shown(3723.4) == "1:02:03"
 
 

@@ -119,10 +119,18 @@ def kind_of(config: LifeConfig) -> LifeConfig:
     return replace(config, seed=0)
 
 
-def expected(config: LifeConfig, known: Mapping[LifeConfig, Sequence[float]]) -> float | None:
-    """What a life takes, by those `known`: as its kind; else as estimated, put right by its domain, or by all."""
+def expected(
+    config: LifeConfig, known: Mapping[LifeConfig, Sequence[float]], *, spent: float = 0.0, done: float = 0.0
+) -> float:
+    """What a life takes, by those `known`: as its kind; else as estimated, put right by how others went.
+
+    If it has begun, by what it has `spent` itself on what is `done`; else by lives of its domain, or by all.
+    """
+    whole = seconds(config)
     if kin := known.get(kind_of(config)):
         return sum(kin) / len(kin)
+    if done:
+        return whole * spent / (START + done * (whole - START))
     near = {one: took for one, took in known.items() if one.domain == config.domain} or known
     guessed = sum(seconds(one) * len(took) for one, took in near.items())
-    return seconds(config) * sum(map(sum, near.values())) / guessed if near else None
+    return whole * sum(map(sum, near.values())) / guessed if near else whole

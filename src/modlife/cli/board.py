@@ -21,6 +21,7 @@ from modlife.runs.many import Planned, Standing
 
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_BETWEEN_LINES = 60.0
+GOING = ("running", "waiting")
 STATES = {"running": "bold", "ended": "dim", "FAILED": "bold red", "waiting": ""}
 
 
@@ -41,26 +42,21 @@ class Board:
                 self.seen[one.life] = glimpse(one.life.out, one.life.config)
         self.known = times_of(self.seen)
 
-    def left_of(self, one: Standing) -> float | None:
-        """Seconds that a life still takes: as it went so far, or else as with others like it."""
+    def left_of(self, one: Standing) -> float:
+        """Seconds that a life still takes: as it went so far, or else as with others like it, or as estimated."""
         if one.state in ("ended", "FAILED"):
             return 0.0
         found = self.seen.get(one.life, Glimpse())
         left = seconds_left(found)
         if left is not None:
             return left
-        whole = expected(one.life.config, self.known)
-        return None if whole is None else max(whole - found.since, 0.0)
+        whole = expected(one.life.config, self.known, spent=found.spent, done=found.done)
+        return max(whole - found.spent, 0.0)
 
-    def left(self, standings: Sequence[Standing]) -> float | None:
-        """Seconds until all have ended; None while that cannot be told."""
-        by_state = {
-            state: [self.left_of(one) for one in standings if one.state == state] for state in ("running", "waiting")
-        }
-        known = {state: [one for one in some if one is not None] for state, some in by_state.items()}
-        if known != by_state:
-            return None
-        return all_left(known["running"], known["waiting"], self.at_once)
+    def left(self, standings: Sequence[Standing]) -> float:
+        """Seconds until all have ended."""
+        running, waiting = ([self.left_of(one) for one in standings if one.state == state] for state in GOING)
+        return all_left(running, waiting, self.at_once)
 
     def summary(self, standings: Sequence[Standing]) -> str:
         """All of them in a line."""
@@ -70,7 +66,7 @@ class Board:
 
     def table(self, standings: Sequence[Standing], most: int) -> Group:
         """A row for each, or for those that matter most where there is not room for all; below it, all of them."""
-        table = Table("life", "state", "stage", "phase", "return", "left", box=None)
+        table = Table("life", "state", "stage", "phase", "last return", "left", box=None)
         for column in table.columns[-2:]:
             column.justify = "right"
         chosen = some(standings, most)
@@ -108,10 +104,8 @@ def some(standings: Sequence[Standing], most: int) -> list[Standing]:
     return [one for one in standings if one in first]
 
 
-def shown(seconds: float | None) -> str:
+def shown(seconds: float) -> str:
     """A length of time as people read it."""
-    if seconds is None:
-        return "-"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}"

@@ -41,7 +41,7 @@ class Options:
     domain: str = "grid2d"
     """Which domain to show."""
     picture: Path | None = None
-    """Also draw every task into this PNG file."""
+    """Draw every task into this PNG file, and show only what tasks are made of."""
     as_json: Json = False
     """Print JSON for programs instead of text."""
     world: Any = None
@@ -58,11 +58,16 @@ def run(options: Options) -> None:
     graph = options.world.graph
     if options.picture:
         check_file("picture", options.picture, ".png")
-    print(json.dumps(as_dict(graph)) if options.as_json else as_text(graph))
+    if options.as_json:
+        print(json.dumps(as_dict(graph)))
+    elif options.picture:
+        print(factors_text(graph))
+    else:
+        print(f"{factors_text(graph)}\n{tasks_text(graph)}\n{others_text()}")
     if options.picture:
         draw(DOMAINS[options.domain], options.world, options.picture)
         if not options.as_json:
-            print(f"\npicture of all tasks: {options.picture}")
+            print(f"\npicture of all {graph.task_count} tasks: {options.picture}")
 
 
 def draw(domain: Domain, world: Any, path: Path) -> None:
@@ -92,19 +97,30 @@ def as_dict(graph: ProblemGraph) -> dict[str, object]:
     }
 
 
-def as_text(graph: ProblemGraph) -> str:
-    """The domain, and what else there is, for people."""
+def factors_text(graph: ProblemGraph) -> str:
+    """What a domain's tasks are made of, and what an episode returns."""
     product = " x ".join(str(count) for count in graph.shape)
     kind = "actions" if isinstance(graph.actions, Discrete) else "numbers to act"
     lines = [f"domain {graph.name}: {product} = {graph.task_count} tasks, {graph.actions.size} {kind}", "", "factors:"]
     lines += [f"  {factor.name:<9} {', '.join(factor.components)}" for factor in graph.factors]
+    returns = DOMAINS[graph.name].returns
+    return "\n".join([*lines, "", *textwrap.wrap(returns, min(terminal_width(), 120))] if returns else lines)
+
+
+def tasks_text(graph: ProblemGraph) -> str:
+    """The names of all tasks, in columns."""
     names = [str(task) for task in graph.tasks]
     width = max(map(len, names)) + 2
     columns = max(1, terminal_width() // width)
-    lines += ["", "tasks:"]
+    lines = ["", "tasks:"]
     for start in range(0, len(names), columns):
         lines.append("  " + "".join(f"{name:<{width}}" for name in names[start : start + columns]).rstrip())
-    lines += ["", "domains:"]
+    return "\n".join(lines)
+
+
+def others_text() -> str:
+    """What else there is: other domains, agents, figures, ..."""
+    lines = ["", "domains:"]
     for one in DOMAINS:
         lines += wrapped(one.name, f"{one.about}: modlife list --domain {one.name}{availability(one)}")
     for title, table in OTHERS:

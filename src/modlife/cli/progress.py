@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn
+from rich.progress import Progress, ProgressColumn, TaskID
 from rich.progress import Task as Bars
 from rich.table import Column
 from rich.text import Text
 
+from modlife.analysis.estimates import seconds
 from modlife.cli.words import tell
 from modlife.errors import plain
 from modlife.lifelong.loop import Left, Moment
@@ -24,7 +25,7 @@ from modlife.timing import foreseen
 
 SECONDS_BETWEEN_LINES = 10.0
 WIDE = 100
-"""Columns that the whole bar takes."""
+"""Columns from which on there is room for a long bar and a name."""
 RECENT = 5.0
 """Seconds, about, over which the speed of stepping is taken."""
 
@@ -37,26 +38,28 @@ def progress_for(config: LifeConfig) -> Iterator[Watch]:
         yield Lines(meter)
         return
     console = Console(stderr=True)
-    with Progress(*columns_for(meter, console.width), console=console, transient=True) as bars:
+    with Progress(Said(meter, console), console=console, transient=True) as bars:
         yield Bar(meter, bars, bars.add_task(config.agent, total=1.0))
 
 
-def columns_for(meter: "Meter", width: int) -> tuple[ProgressColumn, ...]:
-    """What the bar shows. What matters most comes first: a narrow terminal cuts off the rest."""
-    bar = (TextColumn("{task.description}", markup=False), BarColumn(20)) if width >= WIDE else ()
-    return *bar, Said(meter)
-
-
 class Said(ProgressColumn):
-    """What a meter says, whenever the bar is drawn: the time left goes on between two moments."""
+    """A bar, and what a meter says whenever it is drawn: the time left goes on between two moments.
 
-    def __init__(self, meter: "Meter"):
+    What matters most comes first: a narrow terminal cuts off the rest.
+    """
+
+    def __init__(self, meter: "Meter", console: Console):
         super().__init__(Column(no_wrap=True, overflow="ellipsis"))
-        self.meter = meter
+        self.meter, self.is_wide = meter, console.width >= WIDE
+        self.signs = "#." if console.options.ascii_only else "\u2501\u2500"
 
     def render(self, task: Bars) -> Text:
         """In one line."""
-        return Text(self.meter.line("share", "left", "doing", "latest", "speed"))
+        cells = 20 if self.is_wide else 8
+        done, rest = math.floor(cells * task.percentage / 100) * self.signs[0], cells * self.signs[1]
+        line = self.meter.line("share", "left", "doing", "latest", "speed")
+        name = f"{task.description} " if self.is_wide else ""
+        return Text.assemble(name, (done, "bar.complete"), (rest[len(done) :], "bar.back"), f" {line}")
 
 
 @dataclass
@@ -76,7 +79,7 @@ class Meter:
     """When updates of the phase in hand ended, and how many environment steps had been taken; none outside of such."""
 
     def __post_init__(self) -> None:
-        self.stages = self.config.stages.stages
+        self.stages, self.begun = self.config.stages.stages, self.told
 
     def note(self, moment: Moment) -> None:
         """What happened."""
@@ -120,9 +123,12 @@ class Meter:
 
     @property
     def left(self) -> str:
-        """The time left, in words."""
-        seconds = self.now.seconds
-        return "- left" if seconds is None else f"{foreseen(seconds - (time.perf_counter() - self.told))} left"
+        """The time left, in words; before this life tells, what recorded rates say of lives like it."""
+        now = time.perf_counter()
+        if self.now.seconds is not None:
+            return f"{foreseen(self.now.seconds - (now - self.told))} left"
+        usual = seconds(self.config) - (now - self.begun)
+        return f"perhaps {foreseen(usual).removeprefix('about ')} left" if usual > 0 else "- left"
 
     @property
     def speed(self) -> str:

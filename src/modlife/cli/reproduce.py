@@ -62,7 +62,7 @@ def run(options: Options) -> None:
     if not domain.installed:
         raise InputError(f"The domain '{domain.name}' is not installed: {domain.install}.")
     failed = live_together(lives, options.at_once)
-    draw(experiment, lives, picture(options))
+    draw(experiment, lives, options.scale, picture(options))
     end_with(failed)
 
 
@@ -98,7 +98,7 @@ def tell_plan(lives: Sequence["Planned"], options: Options) -> None:
     print(plain(f"figure: {picture(options)}.png, .svg, .csv"))
 
 
-def draw(experiment: Experiment, lives: Sequence["Planned"], place: Path) -> None:
+def draw(experiment: Experiment, lives: Sequence["Planned"], scale: Scale, place: Path) -> None:
     """Draws the lives that have ended, if any has."""
     from modlife.analysis.figures import FIGURES
     from modlife.registry import resolve
@@ -112,3 +112,5 @@ def draw(experiment: Experiment, lives: Sequence["Planned"], place: Path) -> Non
     for ending in ENDINGS:
         resolve(FIGURES[experiment.figure].draw)(ended, place.with_name(place.name + ending))
     print(plain(f"{experiment.name}: {place}.png, {place}.svg, {place}.csv"))
+    if scale == "smoke":
+        print("At this scale agents learn next to nothing: it shows that everything runs, not who is better.")

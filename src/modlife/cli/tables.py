@@ -14,9 +14,9 @@ MODULES = ("structure: a module for each factor", "by-parts: the modules first u
 """What columns of an evaluation mean."""
 
 MEANINGS = {
-    "zero-shot": "each task before learning it",
-    "online": "each task after learning online",
-    "offline": "each task after the offline phase",
+    "zero-shot": "zero-shot: before learning a task",
+    "online": "online: after practising it",
+    "offline": "offline: after folding it in",
 }
 
 
@@ -37,7 +37,7 @@ def summary_text(summary: dict[str, Any], *, highest: float) -> str:
     if "unseen" in summary:
         lines.append(evaluation_line("unseen combinations, by components", summary["unseen"]))
     for factor, mean in summary.get("wrong_module", {}).items():
-        lines.append(f"  wrong {factor + ' module':<29} return {mean:.3f}")
+        lines.append(f"  {f'with a wrong {factor} module':<35} return {mean:.3f}")
     return "\n".join(lines)
 
 
@@ -85,7 +85,7 @@ def evaluation_table(record: dict[str, Any], *, searched: Collection[str] = ()) 
         for number, (found, expected) in enumerate(zip(record["structure"], record["expected"], strict=True), start=1):
             lines[number] += f"{gap}{path_of(found):<9}  {path_of(expected) if expected else 'none'}"
     lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}")
-    lines += MODULES if "structure" in record else ()
+    lines += ("length: steps of an episode", *(MODULES if "structure" in record else ()))
     lines.append("+-: standard error of the mean over episodes")
     if "structure" in record:
         lines += as_expected(record, searched)
@@ -101,7 +101,7 @@ def as_expected(record: dict[str, Any], searched: Collection[str]) -> list[str]:
 
 def by_components(right: int, searched: int) -> str:
     """How many structures are what components alone would suggest, and that this is no mark."""
-    return f"{right} of {searched} have for every component the module first used for it; others may be as good"
+    return f"{right} of {searched} take the modules that first learnt these components; others may do as well"
 
 
 def terminal_width() -> int:

@@ -37,6 +37,8 @@ class Domain:
     """The id of its Gymnasium environments, which take a component for each factor, and the world's fields."""
     usual: str | Any = None
     """What differs here from agents' defaults: a table of options by group, of which each agent takes what it has."""
+    returns: str = ""
+    """How the return of an episode comes about, in a sentence for people."""
     bench: str | Any = None
     """Further lines for `modlife bench env`: takes `seconds`, gives records."""
     needs: tuple[str, ...] = ()
@@ -74,6 +76,8 @@ DOMAINS = Table(
         bench="modlife.domains.grid2d.bench:minigrid",
         face="modlife.domains.grid2d.gym:GridFace",
         gym="modlife/Grid2D-v0",
+        returns="An episode that reaches its target in step t of at most T returns 1 - 0.9 t / T, any other 0; a food "
+        "that is eaten on the way adds 0.05, lava takes 0.05 and ends the episode.",
     ),
     Domain(
         "robot",
@@ -87,6 +91,8 @@ DOMAINS = Table(
         bench="modlife.domains.robot.bench:robot",
         face="modlife.domains.robot.face:RobotFace",
         gym="modlife/RobotLift-v0",
+        returns="Each step of an episode pays up to 0.1 for coming close to the object, 0.25 to 0.75 for holding and "
+        "lifting it, and 1 while it is high enough, which is the goal; the return is the sum.",
         needs=("mujoco",),
         install=installing("robot"),
     ),

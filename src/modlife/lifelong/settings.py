@@ -33,8 +33,8 @@ class Settings(Protocol):
         """How many first tasks should share no component, in the paper's order; None for as many as can."""
         return None
 
-    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
-        """Says what is wrong in a life of so many tasks with so many steps each."""
+    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int, usual: Any) -> None:
+        """Says what is wrong in a life of so many tasks with so many steps each; `usual` is without any option."""
 
     def rows(self, *, tasks: int, steps: int) -> tuple[int, int, int]:
         """Transitions in memory, at most: of the task in hand, of old tasks in all, and those that a learner copies."""
@@ -286,7 +286,7 @@ class Rehearsed(Online):
         kept = min(self.replay_size, steps)
         return kept, kept * (tasks - 1), 3 * kept * tasks
 
-    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
+    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int, usual: Any) -> None:
         """States have values, replay holds at least one piece, and needs not tell what time limits cut off."""
         if not isinstance(graph.actions, Discrete):
             raise InputError(
@@ -378,7 +378,7 @@ class Searching(Settings):
         """One for each module."""
         return min(self.module_count(graph), max(graph.shape))
 
-    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int) -> None:
+    def check(self, *, tasks: int, steps: int, graph: ProblemGraph, horizon: int, usual: Any) -> None:
         """There is something to search for, and the search leaves something of the budget."""
         modules = self.module_count(graph)
         if self.modules is not None and tasks <= modules:
@@ -386,7 +386,7 @@ class Searching(Settings):
                 f"modules = {modules}, but with {tasks} tasks the search would never begin: the first {modules} each "
                 "get modules of their own. Give fewer modules, or more tasks."
             )
-        if tasks <= modules and self.search != type(self.search)():
+        if tasks <= modules and self.search not in (usual.search, type(self.search)()):
             raise InputError(
                 f"A life of {tasks} tasks with {modules} modules per factor never searches: options of the search have "
                 "no effect. Give more tasks or fewer modules, or leave them out."

@@ -69,7 +69,8 @@ class LifeConfig:
             raise InputError(f"A life of {self.grown} tasks cannot have grown to {len(self.chosen)}.")
         graph, horizon, settings = self.world.graph, self.world.horizon, self.settings
         assert settings is not None
-        settings.check(tasks=len(self.chosen), steps=self.steps, graph=graph, horizon=horizon)
+        usual = usual_settings(self.entry, self.domain)
+        settings.check(tasks=len(self.chosen), steps=self.steps, graph=graph, horizon=horizon, usual=usual)
 
     def check_tasks(self) -> None:
         """Tasks are either counted or named, each once."""

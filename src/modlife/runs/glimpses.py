@@ -16,7 +16,7 @@ from modlife.runs.checkpoints import INDEX, Index
 from modlife.runs.codec import from_json
 from modlife.runs.config import LifeConfig
 from modlife.runs.sealed import unsealed
-from modlife.runs.store import METRICS, RunDirectory, whole_lines
+from modlife.runs.store import MANIFEST, METRICS, RunDirectory, whole_lines
 
 END = 2**16
 """Bytes at the end of the metrics that are looked at: the last lines."""
@@ -26,6 +26,8 @@ FIT = 5
 """Stages from which on the length of later ones is taken from how it grew; before, it is taken to be the mean."""
 NEARLY = 0.95
 """A stage that takes longer than was thought has at least the rest of this share to go."""
+ENOUGH = 2
+"""Stages from which on they tell how long others take: the first has programs to compile."""
 PHASES = {"structure": "search", "curve": "online", "offline": "offline", "evaluation": "evaluation"}
 
 
@@ -46,6 +48,16 @@ class Glimpse:
     since: float = 0.0
     """Seconds since the last of them."""
 
+    @property
+    def spent(self) -> float:
+        """Seconds since it began."""
+        return (self.points[-1][1] if self.points else 0.0) + self.since
+
+    @property
+    def done(self) -> float:
+        """The share that is done of its stages."""
+        return min(self.stage + self.share, self.stages) / max(self.stages, 1)
+
 
 def glimpse(path: Path, config: LifeConfig) -> Glimpse:
     """What a run directory tells now; what cannot be read tells nothing."""
@@ -62,14 +74,17 @@ def saved(path: Path) -> dict[str, Any]:
     checkpoints = RunDirectory(path).checkpoints
     every = [(number, timed(checkpoints.path(number) / INDEX)) for number in checkpoints.numbers()]
     known = [(number, *one) for number, one in every if one is not None]
-    points = tuple((stage, seconds) for _, stage, ended, seconds in known if ended)
     if not known:
-        return {}
+        return {"since": since(path / MANIFEST)}
+    points = tuple((stage, seconds) for _, stage, ended, seconds in known if ended)
     newest, stage, _, seconds = known[-1]
-    ago = time.time() - checkpoints.path(newest).stat().st_mtime
     begun = points[-1][1] if points else 0.0
-    since = seconds - begun + min(max(ago, 0.0), UNSAVED)
-    return {"stage": stage, "points": points, "since": since}
+    return {"stage": stage, "points": points, "since": seconds - begun + since(checkpoints.path(newest))}
+
+
+def since(path: Path) -> float:
+    """Seconds since a file was written, as far as its life is taken to have gone on."""
+    return min(max(time.time() - path.stat().st_mtime, 0.0), UNSAVED)
 
 
 @lru_cache(maxsize=10_000)
@@ -112,11 +127,12 @@ def told(found: Glimpse, records: Iterable[Mapping[str, Any]], steps: int) -> Gl
 
 
 def seconds_left(one: Glimpse) -> float | None:
-    """How long a life still takes, by how long its stages took: they may get longer, as there is more to rehearse."""
-    rest = one.stages - one.stage
-    if not one.points:
-        whole = one.since / one.share if one.share > 0.05 else None  # its first stage has not ended
-        return None if whole is None else whole * rest - min(one.since, NEARLY * whole)
+    """How long a life still takes, by how long its stages took: they may get longer, as there is more to rehearse.
+
+    None before enough of them have ended.
+    """
+    if one.stage < min(ENOUGH, one.stages) or not one.points:
+        return None
     future = later(lengths_of(one.points), range(one.stage + 1, one.stages + 1))
     return sum(future) - min(one.since, NEARLY * future[0]) if future else 0.0
 
@@ -146,7 +162,7 @@ def later(lengths: Sequence[tuple[int, float]], numbers: Sequence[int]) -> list[
 def whole_seconds(one: Glimpse) -> float | None:
     """How long a life takes from its beginning to its end."""
     left = seconds_left(one)
-    return None if left is None else (one.points[-1][1] if one.points else 0.0) + one.since + left
+    return None if left is None else one.spent + left
 
 
 def all_left(running: Sequence[float], waiting: Sequence[float], at_once: int) -> float:

@@ -57,9 +57,10 @@ class RunDirectory:
     def open(path: Path) -> "RunDirectory":
         """An existing run directory."""
         with reading(path):
-            is_run = (path / MANIFEST).is_file()
+            is_run, holds_some = (path / MANIFEST).is_file(), any(path.glob(f"*/{MANIFEST}"))
         if not is_run:
-            raise InputError(f"'{path}' is not a run directory: it has no {MANIFEST}. `modlife train` makes one.")
+            hint = f"Name those in it: {path}/*" if holds_some else "`modlife train` makes one."
+            raise InputError(f"'{path}' is not a run directory: it has no {MANIFEST}. {hint}")
         return RunDirectory(path)
 
     def manifest(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from modlife.analysis.panels import (
 from modlife.lifelong.settings import CONSOLIDATORS, SEARCHES
 from modlife.metrics import PHASES, mean_and_error
 
-WINDOW = 8
+WINDOW = 9
 """Tasks over which zero-shot returns are averaged at most: single tasks differ too much in difficulty."""
 
 
@@ -42,8 +42,9 @@ def by_steps(lives: Sequence[FinishedLife]) -> list[Group]:
 
 
 def window_for(points: int) -> int:
-    """Over how many tasks to average a line of so many points: not over all of them, so that a line remains."""
-    return min(WINDOW, max(1, points // 2))
+    """Over how many tasks to average a line of so many points: an odd number, and not all, so that a line remains."""
+    most = min(WINDOW, max(1, points // 2))
+    return most - 1 + most % 2
 
 
 def draw_zero_shot(axes: Any, groups: Sequence[Group]) -> list[Row]:

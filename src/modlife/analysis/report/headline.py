@@ -11,6 +11,7 @@ from modlife.analysis.report.charts import Table, number
 from modlife.analysis.report.markup import Markup, element, joined
 from modlife.analysis.report.sections import plural, shown_table
 from modlife.analysis.report.told import Study, Told
+from modlife.domains.graph import ProblemGraph
 from modlife.metrics import mean_and_error
 from modlife.runs.store import OLD
 from modlife.timing import took
@@ -33,9 +34,22 @@ def title_of(study: Study) -> str:
 
 
 def subtitle_of(study: Study) -> str:
-    """Who learnt, in words; and where it stands."""
+    """Who learnt, in words."""
     only = study.only
     return f"{only.life.config.entry.about[:1].upper()}{only.life.config.entry.about[1:]}." if only else ""
+
+
+def terms_of(study: Study) -> list[str]:
+    """What tasks are made of, and how returns come about, in each domain that these lives are in."""
+    found = {one.life.config.domain.name: one.life.config for one in study.lives}
+    return [f"{made_of(config.world.graph)} {config.domain.returns}".strip() for config in found.values()]
+
+
+def made_of(graph: ProblemGraph) -> str:
+    """What a task of a domain is made of."""
+    factors = ", ".join(factor.name for factor in graph.factors)
+    example = "/".join(factor.components[0] for factor in graph.factors)
+    return f"A task has a component for each factor ({factors}), such as {example}."
 
 
 def headline(study: Study) -> Markup:

@@ -15,6 +15,11 @@ DARK = 10
 """From this colour on, numbers in cells have the colour of the ground."""
 
 
+def height_of(rows: int, *, least: int) -> int:
+    """Pixels for so many rows with their names beside them, at least so many in all."""
+    return int(np.clip(14 * rows, least, 900))
+
+
 def heat_map(values: Float[np.ndarray, "row column"], limits: Range, *, height: int, **about: Any) -> Chart:
     """Cells with colours between limits; those that are not known are empty."""
     rows, columns = values.shape

@@ -16,7 +16,7 @@ from modlife.analysis.report import films
 from modlife.analysis.report.charts import Chart
 from modlife.analysis.report.colours import classes, told_apart, variables
 from modlife.analysis.report.films import Strip
-from modlife.analysis.report.headline import headline, subtitle_of, title_of
+from modlife.analysis.report.headline import headline, subtitle_of, terms_of, title_of
 from modlife.analysis.report.markup import Markup, element, escaped, joined
 from modlife.analysis.report.panels import ORIGINS, PANELS
 from modlife.analysis.report.sections import Fold, Part, Section
@@ -41,7 +41,7 @@ def page(study: Study, strips: Sequence[Strip] = (), *, reload: int | None = Non
         policy=html.escape(policy(style, script)),
         again=again,
         title=escaped(title),
-        subtitle=joined(element("p", text, class_="about") for text in (subtitle_of(study),) if text),
+        subtitle=joined(element("p", text, class_="about") for text in (subtitle_of(study), *terms_of(study)) if text),
         where=element("code", study.only.life.path) if study.only else "",
         state="" if study.has_ended else element("span", "not ended", class_="badge"),
         headline=headline(study),

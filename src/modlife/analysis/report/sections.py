@@ -50,7 +50,10 @@ def of_each(study: Study, make: Callable[[Told], Sequence[Part]]) -> list[Part]:
     made = [(told, parts) for told in study.lives if (parts := make(told))]
     if study.only:
         return [part for _, parts in made for part in parts]
-    return [Fold(told.name, parts, is_open=place == 0, is_late=place > 0) for place, (told, parts) in enumerate(made)]
+    return [
+        Fold(study.title(told), parts, is_open=place == 0, is_late=place > 0)
+        for place, (told, parts) in enumerate(made)
+    ]
 
 
 def note(text: object) -> Markup:

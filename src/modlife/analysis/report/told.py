@@ -169,10 +169,17 @@ class Study:
         place = self.groups.index(group)
         return f"g{place} d{place % 4}"
 
+    def group(self, told: Told) -> Group:
+        """The group of a life."""
+        return next(group for group in self.groups if any(told.life is life for life in group.lives))
+
     def colour(self, told: Told) -> str:
         """The class of the colour of a life: that of its group."""
-        place = next(n for n, group in enumerate(self.groups) if any(life is told.life for life in group.lives))
-        return f"g{place}"
+        return f"g{self.groups.index(self.group(told))}"
+
+    def title(self, told: Told) -> str:
+        """A life beside others: its folder, and of which kind it is."""
+        return f"{told.name} ({self.group(told).label})" if len(self.groups) > 1 else told.name
 
     def told(self, group: Group) -> list[Told]:
         """The lives of a group."""

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from modlife.analysis.report.bars import lying_chart
 from modlife.analysis.report.charts import Chart, Range, Table, legend, number, span
-from modlife.analysis.report.maps import heat_map, scale_key
+from modlife.analysis.report.maps import heat_map, height_of, scale_key
 from modlife.analysis.report.markup import Markup
 from modlife.analysis.report.sections import Part, Section, note, of_each, plural, shown_table
 from modlife.analysis.report.told import Study, Told
@@ -71,7 +71,7 @@ def matrix(told: Told, limits: Range) -> Chart:
     return heat_map(
         carried(values),
         limits,
-        height=int(np.clip(11 * len(tasks), 120, 800)),
+        height=height_of(len(tasks), least=120),
         title="Return of each task after each stage of the life",
         about=remembered(told),
         say="{row}, when {column} tasks were learnt: return {value}",

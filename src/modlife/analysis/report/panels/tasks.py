@@ -3,7 +3,7 @@
 import numpy as np
 
 from modlife.analysis.report.charts import Chart, Table, number
-from modlife.analysis.report.maps import heat_map, scale_key
+from modlife.analysis.report.maps import heat_map, height_of, scale_key
 from modlife.analysis.report.panels.memory import around
 from modlife.analysis.report.panels.modules import HOW, uses
 from modlife.analysis.report.sections import Fold, Part, Section, of_each, shown_table
@@ -11,7 +11,7 @@ from modlife.analysis.report.told import Study, Told
 from modlife.metrics import evaluations
 
 ABOUT = "Tasks in the order in which they were met. A structure names the module of each factor."
-BESIDE = "A row is a task, a column a kind of life: where a row is darker, more is reached at the end."
+BESIDE = "A row is a task, a column a kind of life: the stronger its colour, the more is reached at the end."
 
 
 def panel(study: Study) -> Section | None:
@@ -61,19 +61,18 @@ def side_by_side(study: Study) -> Chart:
             known = [life.finals[task] for life in group.lives if task in life.finals]
             values[row, column] = np.mean(known) if known else np.nan
     limits, kinds = around(values[np.isfinite(values)]), len(study.groups)
-    letters = [chr(ord("A") + place % 26) for place in range(kinds)]
-    words = "; ".join(f"{letter}: {group.label}" for letter, group in zip(letters, study.groups, strict=True))
+    words = "; ".join(f"{place}: {group.label}" for place, group in enumerate(study.groups, start=1))
     rows = [(task, *(number(value) for value in line)) for task, line in zip(tasks, values, strict=True)]
     return heat_map(
         values,
         limits,
-        height=int(np.clip(11 * len(tasks), 60, 800)),
+        height=height_of(len(tasks), least=60),
         title="Return of each task at the end",
         about=f"{words}.",
         say="{row}, {column}: return {value}",
         table=Table(["task", *(group.label for group in study.groups)], rows),
         left=[((row + 0.5) / len(tasks), task) for row, task in enumerate(tasks) if len(tasks) <= 72],
-        bottom=[((place + 0.5) / kinds, letter) for place, letter in enumerate(letters)],
+        bottom=[((place + 0.5) / kinds, str(place + 1)) for place in range(kinds)],
         x=words,
         legend=scale_key(limits),
         wide=True,
