@@ -14,6 +14,7 @@ modlife.register(
         environment="drill.domain:ReachEnv",
         modules="modlife.policies.dense_modules:DenseModules",
         pictures="drill.domain:ReachPictures",
+        returns="Each step pays 1 less the distance to the target; the return is the sum.",
     ),
     AgentEntry(
         "carry-on",
