@@ -342,33 +342,18 @@ class Structured(Told):
 
 
 @dataclass(frozen=True)
-class Searching(Settings):
+class Searching(Structured):
     """Settings of the lifelong agent that searches for structures."""
 
     modules: int | None = None
     """Modules per factor (k); by default as many as the largest factor has components."""
-    replay_size: int = 100_000
-    """Transitions kept of each task: the last ones of its online phase."""
-    critic: Critic = "actions"
-    """What critics tell the worth of: actions, as the paper's do, or only states, as in single-task learning."""
-    unsolved: Unsolved = "known"
-    """What the online phase begins with where known modules do not meet the goal at all: them, or fresh ones."""
     search: Any = field(default_factory=ExhaustiveConfig, metadata={"table": SEARCHES})
     """How to find structures."""
-    ppo: PPOConfig = field(default_factory=PPOConfig)
-    """How to learn online."""
-    offline: Any = field(default_factory=BCQConfig, metadata={"table": CONSOLIDATORS})
-    """How to learn offline."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        check_between(self, 1, LARGEST_REPLAY, "replay_size")
+        super().__post_init__()
         if self.modules is not None:
             check_between(self, 1, 64, "modules")
-
-    def rows(self, *, tasks: int, steps: int) -> tuple[int, int, int]:
-        """As its consolidator needs them."""
-        return consolidated_rows(self.offline, min(self.replay_size, steps), tasks)
 
     def module_count(self, graph: ProblemGraph) -> int:
         """Modules per factor."""
