@@ -108,7 +108,7 @@ def test_what_is_missing_is_lived_what_was_killed_goes_on_and_then_it_is_drawn(
     assert [line[:17] for line in before.out.splitlines()[:2]] == ["begun  runs/ewc-0", "to do  runs/ewc-1"]
     assert "3 lives, 0 of them ended" in before.out and "an estimate, from rates" in before.out
     end = command("reproduce", "hall", "--at-once", "2", cwd=tmp_path)
-    assert end.code == 1 and "'runs/ewc-2' did not end" in end.err
+    assert end.code == 1 and "'runs/ewc-2' did not end" in end.err and "learn next to nothing" in end.out
     assert "The figure is of the 2 lives, of 3, that have ended." in end.err
     assert (tmp_path / "runs/ewc-0/metrics.jsonl").read_bytes() == (life.path / "metrics.jsonl").read_bytes()
     with (tmp_path / "runs/hall-smoke.csv").open() as file:

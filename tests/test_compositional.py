@@ -340,6 +340,14 @@ def test_practice_begins_with_fresh_modules_where_known_ones_meet_the_goal_in_no
         assert jax.tree.map(lambda x: x.shape, shapes) == jax.tree.map(lambda x: x.shape, begun)
 
 
+def test_options_of_a_search_that_never_comes_are_refused_and_what_is_usual_is_not():
+    """Robots have another search than other domains, without being told so."""
+    for domain, option in (("grid2d", {"search": "halving", "keep": 3}), ("robot", {"search": "halving", "keep": 3})):
+        assert life_from_options("comp-search", domain, {"tasks": 2}).settings.search is not None
+        with pytest.raises(InputError, match="options of the search have no effect"):
+            life_from_options("comp-search", domain, {"tasks": 2, "search": option})
+
+
 def test_critics_of_states_learn_where_nothing_asks_what_actions_are_worth():
     told = {**OPTIONS["offline"], "consolidator": "bounded"}
     for offline, sentence in (

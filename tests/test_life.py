@@ -88,7 +88,7 @@ def test_eval_reads_a_run_and_its_seed_matters(home: Path):
     assert len(same["tasks"]) == 4
     table = command("eval", "runs/mtl", "--unseen", "--episodes", "40", cwd=home).out.splitlines()
     assert table[0].split() == ["task", "return", "+-", "success", "length"]
-    assert len(table) == 1 + 60 + 3  # its mean, what +- is, and that it never learnt these
+    assert len(table) == 1 + 60 + 4  # its mean, what length and +- are, and that it never learnt these
 
 
 def test_play_films_a_trained_policy(home: Path):
@@ -100,10 +100,11 @@ def test_play_films_a_trained_policy(home: Path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (["eval", "runs"], "'runs' is not a run directory: it has no manifest.json. It holds some: name 'runs/"),
         (["eval", "runs/none"], "'runs/none' is not a run directory: it has no manifest.json."),
         (
             ["eval", "runs/stl", "--unseen"],
-            "There is no task to evaluate the agent of 'runs/stl' on: it shares nothing between tasks.",
+            "There are no tasks to evaluate the agent of 'runs/stl' on: it has a policy for none that",
         ),
         (["eval", "runs/stl", "--task", "lava/red/dynamics-0"], "The agent of 'runs/stl' has not learnt 'lava/red/dyn"),
         (["eval", "runs/stl", "--acting", "boltzmann"], "Acting by 'boltzmann' takes a critic with a value per action"),

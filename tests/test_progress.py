@@ -307,24 +307,29 @@ def state() -> AgentState:
     return AgentState(None, Facts())
 
 
-def shown(meter: Meter, width: int) -> str:
-    console = Console(width=width, force_terminal=True, color_system=None)
+def shown(meter: Meter, width: int, *, encoding: str = "utf-8") -> str:
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(width=width, force_terminal=True, color_system=None, file=file)
     bars = Progress(Said(meter, console), console=console)
-    bars.add_task("comp-search", total=1.0, completed=meter.now.share or 0.0)
+    bars.update(bars.add_task("comp-search", total=1.0), completed=meter.now.share or 0.0)
     with console.capture() as caught:
         console.print(bars.get_renderable())
     return caught.get()
 
 
 def test_the_bar_keeps_what_matters_in_a_narrow_terminal(state: AgentState):
-    meter = Meter(LifeConfig("comp-search", tasks=8))
+    meter = Meter(LifeConfig("comp-search", tasks=8), usual=360.0)
     assert "-%  perhaps 6 min left  beginning" in shown(meter, 60)
+    assert "-%  - left  beginning" in shown(Meter(meter.config), 60)  # one that goes on from somewhere
+    assert "-%  - left  beginning" in shown(Meter(meter.config, usual=0.0), 60)  # one that takes longer than usual
     meter.note(at(state, share=0.345, seconds=250.0))
     task = str(meter.stages[1][0])
     assert (
         shown(meter, 60).startswith(f"━━────── 34%  about 4 min left  2/8 {task[:8]}")
         and shown(meter, 60).count("\n") == 1
     )
+    plain = shown(meter, 40, encoding="ascii")
+    assert plain.startswith("##...... 34%  about 4 min left  2/8") and plain.isascii() and len(plain) == 41
     assert shown(meter, 120).startswith(
         f"comp-search {6 * '━'}{14 * '─'} 34%"
     ) and f"left  2/8 {task} offline 45%" in shown(meter, 120)

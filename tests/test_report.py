@@ -19,6 +19,7 @@ from test_figures import RESULTS, made_up
 import modlife
 from modlife.analysis.report import colours, page, told
 from modlife.analysis.report.charts import Range, span
+from modlife.analysis.report.headline import made_of, terms_of
 from modlife.analysis.report.lines import path_of, thinned
 from modlife.analysis.report.markup import Markup, element
 from modlife.analysis.report.panels.modules import choosing
@@ -26,6 +27,7 @@ from modlife.analysis.report.panels.tasks import table_of
 from modlife.analysis.report.told import Told, read, read_all, study_of
 from modlife.cli import report as reporting
 from modlife.lifelong.agents import AGENTS
+from modlife.runs.config import life_from_options
 from modlife.runs.store import RunDirectory, RunWriter
 
 AXES = ("axe_core_python", "axe_playwright_python")
@@ -366,6 +368,24 @@ def test_a_life_that_goes_on_is_never_averaged_with_one_that_has_ended(tmp_path:
     (paths[0] / "summary.json").unlink()
     groups = {group.label: [life.config.seed for life in group.lives] for group in read_all(paths).groups}
     assert groups == {"STL, 4 tasks, 20k steps so far": [0], "STL, 4 tasks, 20k steps": [1, 2]}
+
+
+def test_terms_are_explained_once_for_each_domain():
+    grid, arm = (read(RESULTS / name) for name in ("comp-search-64-0", "comp-struct-robot-4x400k-0"))
+    (words,) = terms_of(study_of([grid]))
+    assert words.startswith("A task has a component for each factor (static, target, dynamics), such as wall/red/dyn")
+    assert words.endswith(grid.life.config.domain.returns) and len(terms_of(study_of([grid, grid]))) == 1
+    both = study_of([grid, arm])
+    assert [one.split(":")[0] for one in terms_of(both)] == ["grid2d", "robot"]
+    assert both.title(arm) == "comp-struct-robot-4x400k-0 (Comp.+Struct., 4 tasks, 400k steps, bounded)"
+    assert study_of([arm]).title(arm) == "comp-struct-robot-4x400k-0"
+    assert made_of(life_from_options("stl", "hall", {}).world.graph).endswith("such as near/west/plain.")
+
+
+def test_a_line_of_means_is_drawn_where_there_are_some(tmp_path: Path):
+    for tasks, shown in ((3, False), (4, True)):
+        text = page.page(read_all([made_up(tmp_path / str(tasks), "comp-struct", tasks=tasks)]))
+        assert ("line: mean of 3" in text) == ("mean of 3 tasks" in text) == shown and "mean of 1" not in text
 
 
 def test_every_task_has_its_return_after_its_stage():

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -187,11 +188,37 @@ def test_others_of_the_kind_tell_how_long_a_life_takes():
 def test_until_two_stages_have_ended_a_life_is_as_estimated_put_right_by_its_beginning(slower: float):
     """Also while it compiles, which takes long once: that is no measure of its stages."""
     config = LifeConfig("ewc", tasks=8, steps=20_000)
+    compiling = expected(config, {}, spent=slower * START, done=1e-6)
+    assert compiling == pytest.approx(slower * seconds(config), rel=1e-3)  # and not a million times what was spent
     for done in (0.01, 0.06, 0.125):
         spent = slower * (START + done * (seconds(config) - START))
         assert expected(config, {}, spent=spent, done=done) == pytest.approx(slower * seconds(config))
+
+
+def test_what_is_done_counts_steps_and_what_was_spent_counts_from_the_beginning():
     half = Glimpse(stage=1, stages=8, share=0.5, points=((1, 30.0),), since=10)
     assert (half.spent, half.done) == (40, pytest.approx(1.5 / 8))
+
+
+def test_a_life_that_has_taken_all_its_steps_still_has_something_to_do(tmp_path: Path):
+    """Of a life of one stage nothing tells how long it learns offline."""
+    one = Standing(Planned(LifeConfig("mtl", tasks=16), tmp_path / "mtl"), "running")
+    board = Board(1, {one.life: Glimpse(stages=1, phase="online", share=1.0, since=600.0)})
+    assert board.left_of(one) == pytest.approx(0.05 * 600)
+
+
+def test_a_life_that_waits_stands_still(lives: Callable[[str], Lived], tmp_path: Path):
+    life = lives("ewc")
+    half = life.copy(tmp_path / "half", life.amid("online"))
+    newest = max((half.path / "checkpoints").iterdir(), key=lambda path: path.name)
+    os.utime(newest, (0, time.time() - 20))
+    waits, runs = (glimpse(half.path, life.config, runs=runs).since for runs in (False, True))
+    assert runs - waits == pytest.approx(20, abs=5)
+    for one in (half.path / "checkpoints").iterdir():
+        shutil.rmtree(one)
+    os.utime(half.path / "manifest.json", (0, time.time() - 30))
+    assert glimpse(half.path, life.config).since == pytest.approx(30, abs=5)  # nothing was saved yet
+    assert glimpse(half.path, life.config, runs=False).since == 0
 
 
 def test_a_life_of_robots_is_no_measure_of_lives_in_the_grid():

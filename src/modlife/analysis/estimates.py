@@ -3,8 +3,8 @@
     seconds = start + tasks * steps / online rate + sample-passes offline / offline rate + episodes * steps / their rate
 
 The online rate is that of the usual number of epochs; those that an agent makes more, or fewer, are counted. Rates are
-of one core of a 2.8 GHz server processor (docs/performance.md). Where lives of an experiment have ended, the seconds
-that they took, over those that they were estimated at, say how fast this machine is.
+of one core of a 2.8 GHz server processor (docs/performance.md). What lives took, or the beginning of one, over what
+was estimated, says how fast this machine is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ def seconds(config: LifeConfig) -> float:
     rates = RATES.get((config.domain.name, getattr(config.world, "preset", None)), USUAL)
     tasks = len(config.chosen)
     ppo = getattr(config.settings, "ppo", None)
-    longer = 1 + rates.learning * (ppo.epochs / rates.epochs - 1) if ppo else 1.0
+    longer = 1 + rates.learning * (getattr(ppo, "epochs", rates.epochs) / rates.epochs - 1)
     online = tasks * config.steps * SLOWER.get(config.agent, 1.0) * longer / rates.online
     evaluated = sum(min(met, config.panel or met) for met in range(1, tasks + 1))
     episodes = config.episodes * (evaluated + 10 * tasks)
@@ -75,7 +75,7 @@ def passes(config: LifeConfig) -> float:
     sharing = 1 - np.prod([1 - 1 / size for size in config.world.graph.shape])
     old = np.arange(tasks) * sharing if hasattr(settings, "offline") else np.zeros(tasks)
     at_once = np.minimum(1 + old, getattr(way, "tasks", None) or np.inf)
-    return float(way.epochs * kept * at_once.sum())
+    return float(getattr(way, "epochs", 0) * kept * at_once.sum())
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ def kind_of(config: LifeConfig) -> LifeConfig:
 def expected(
     config: LifeConfig, known: Mapping[LifeConfig, Sequence[float]], *, spent: float = 0.0, done: float = 0.0
 ) -> float:
-    """What a life takes, by those `known`: as its kind; else as estimated, put right by how others went.
+    """What a life takes: as those of its kind that are `known`; else as estimated, and put right.
 
-    If it has begun, by what it has `spent` itself on what is `done`; else by lives of its domain, or by all.
+    If it has begun, by what it has `spent` on what is `done`; else by known lives of its domain, or by all known.
     """
     whole = seconds(config)
     if kin := known.get(kind_of(config)):

@@ -16,7 +16,7 @@ from modlife.analysis.estimates import expected, kind_of
 from modlife.cli.words import tell
 from modlife.errors import plain
 from modlife.runs.config import LifeConfig
-from modlife.runs.glimpses import Glimpse, all_left, glimpse, seconds_left, whole_seconds
+from modlife.runs.glimpses import NEARLY, Glimpse, all_left, glimpse, seconds_left, whole_seconds
 from modlife.runs.many import Planned, Standing
 
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -39,7 +39,7 @@ class Board:
         for one in standings:
             before = self.seen.get(one.life)
             if one.life.is_there and (before is None or one.state == "running" or before.stage < before.stages):
-                self.seen[one.life] = glimpse(one.life.out, one.life.config)
+                self.seen[one.life] = glimpse(one.life.out, one.life.config, runs=one.state == "running")
         self.known = times_of(self.seen)
 
     def left_of(self, one: Standing) -> float:
@@ -51,7 +51,7 @@ class Board:
         if left is not None:
             return left
         whole = expected(one.life.config, self.known, spent=found.spent, done=found.done)
-        return max(whole - found.spent, 0.0)
+        return max(whole - found.spent, (1 - NEARLY) * whole)
 
     def left(self, standings: Sequence[Standing]) -> float:
         """Seconds until all have ended."""

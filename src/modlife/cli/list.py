@@ -41,7 +41,7 @@ class Options:
     domain: str = "grid2d"
     """Which domain to show."""
     picture: Path | None = None
-    """Draw every task into this PNG file, and show only what tasks are made of."""
+    """Draw every task into this PNG file; the text then says only what tasks are made of."""
     as_json: Json = False
     """Print JSON for programs instead of text."""
     world: Any = None
@@ -104,7 +104,7 @@ def factors_text(graph: ProblemGraph) -> str:
     lines = [f"domain {graph.name}: {product} = {graph.task_count} tasks, {graph.actions.size} {kind}", "", "factors:"]
     lines += [f"  {factor.name:<9} {', '.join(factor.components)}" for factor in graph.factors]
     returns = DOMAINS[graph.name].returns
-    return "\n".join([*lines, "", *textwrap.wrap(returns, min(terminal_width(), 120))] if returns else lines)
+    return "\n".join([*lines, "", *textwrap.wrap(returns, terminal_width())] if returns else lines)
 
 
 def tasks_text(graph: ProblemGraph) -> str:

@@ -31,9 +31,9 @@ RECENT = 5.0
 
 
 @contextmanager
-def progress_for(config: LifeConfig) -> Iterator[Watch]:
+def progress_for(config: LifeConfig, *, is_new: bool = True) -> Iterator[Watch]:
     """Bar or lines, whichever the output can show."""
-    meter = Meter(config)
+    meter = Meter(config, seconds(config) if is_new else None)
     if not sys.stderr.isatty():
         yield Lines(meter)
         return
@@ -49,9 +49,10 @@ class Said(ProgressColumn):
     """
 
     def __init__(self, meter: "Meter", console: Console):
-        super().__init__(Column(no_wrap=True, overflow="ellipsis"))
+        is_plain = console.options.ascii_only
+        super().__init__(Column(no_wrap=True, overflow="crop" if is_plain else "ellipsis"))
         self.meter, self.is_wide = meter, console.width >= WIDE
-        self.signs = "#." if console.options.ascii_only else "\u2501\u2500"
+        self.signs = "#." if is_plain else "\u2501\u2500"
 
     def render(self, task: Bars) -> Text:
         """In one line."""
@@ -67,6 +68,8 @@ class Meter:
     """How much of a life is done, what is being done, and how long the rest will take."""
 
     config: LifeConfig
+    usual: float | None = None
+    """Seconds that lives like it take; None if it goes on from somewhere."""
     done: str = ""
     """What was done last, ..."""
     doing: str = "beginning"
@@ -127,8 +130,9 @@ class Meter:
         now = time.perf_counter()
         if self.now.seconds is not None:
             return f"{foreseen(self.now.seconds - (now - self.told))} left"
-        usual = seconds(self.config) - (now - self.begun)
-        return f"perhaps {foreseen(usual).removeprefix('about ')} left" if usual > 0 else "- left"
+        if self.usual is None or self.usual <= now - self.begun:
+            return "- left"
+        return f"perhaps {foreseen(self.usual - (now - self.begun)).removeprefix('about ')} left"
 
     @property
     def speed(self) -> str:

@@ -113,4 +113,4 @@ def draw(experiment: Experiment, lives: Sequence["Planned"], scale: Scale, place
         resolve(FIGURES[experiment.figure].draw)(ended, place.with_name(place.name + ending))
     print(plain(f"{experiment.name}: {place}.png, {place}.svg, {place}.csv"))
     if scale == "smoke":
-        print("At this scale agents learn next to nothing: it shows that everything runs, not who is better.")
+        print("At this scale agents learn next to nothing: the figure shows that everything runs, not who is better.")

@@ -113,7 +113,7 @@ def run(options: Options) -> None:
         config = grow_life(options.out, len(options.life.chosen))
         tell(f"going on with {len(config.chosen) - config.grown[-1]} more tasks, {len(config.chosen)} in all")
     try:
-        with progress_for(config) as watch:
+        with progress_for(config, is_new=not options.resume) as watch:
             summary = lived(options, config, watch, threads)
     except Stopped as stopped:
         go_on = f"modlife train --resume --out {options.out}"

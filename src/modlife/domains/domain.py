@@ -91,8 +91,8 @@ DOMAINS = Table(
         bench="modlife.domains.robot.bench:robot",
         face="modlife.domains.robot.face:RobotFace",
         gym="modlife/RobotLift-v0",
-        returns="Each step of an episode pays up to 0.1 for coming close to the object, 0.25 to 0.75 for holding and "
-        "lifting it, and 1 while it is high enough, which is the goal; the return is the sum.",
+        returns="Each step of an episode pays a little for coming close to the object, more for holding and lifting "
+        "it, and 1 while it is high enough, which is the goal; the return is the sum.",
         needs=("mujoco",),
         install=installing("robot"),
     ),

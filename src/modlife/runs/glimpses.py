@@ -55,34 +55,35 @@ class Glimpse:
 
     @property
     def done(self) -> float:
-        """The share that is done of its stages."""
+        """The share that is done of its stages, by the environment steps that were taken online."""
         return min(self.stage + self.share, self.stages) / max(self.stages, 1)
 
 
-def glimpse(path: Path, config: LifeConfig) -> Glimpse:
-    """What a run directory tells now; what cannot be read tells nothing."""
+def glimpse(path: Path, config: LifeConfig, *, runs: bool = True) -> Glimpse:
+    """What a run directory tells now, of a life that `runs` or waits; what cannot be read tells nothing."""
     found = Glimpse(stages=len(config.stages.stages))
     with contextlib.suppress(InputError, OSError):
-        found = replace(found, **saved(path))
+        found = replace(found, **saved(path, runs=runs))
     with contextlib.suppress(OSError):
         found = told(found, last_records(path / METRICS), config.steps)
     return found
 
 
-def saved(path: Path) -> dict[str, Any]:
-    """What checkpoints tell: when stages ended, and how long ago that is."""
+def saved(path: Path, *, runs: bool) -> dict[str, Any]:
+    """What checkpoints tell: when stages ended, and how long ago that is; a life that waits has stood still since."""
     checkpoints = RunDirectory(path).checkpoints
     every = [(number, timed(checkpoints.path(number) / INDEX)) for number in checkpoints.numbers()]
     known = [(number, *one) for number, one in every if one is not None]
     if not known:
-        return {"since": since(path / MANIFEST)}
+        return {"since": age_of(path / MANIFEST) if runs else 0.0}
     points = tuple((stage, seconds) for _, stage, ended, seconds in known if ended)
     newest, stage, _, seconds = known[-1]
     begun = points[-1][1] if points else 0.0
-    return {"stage": stage, "points": points, "since": seconds - begun + since(checkpoints.path(newest))}
+    ago = age_of(checkpoints.path(newest)) if runs else 0.0
+    return {"stage": stage, "points": points, "since": seconds - begun + ago}
 
 
-def since(path: Path) -> float:
+def age_of(path: Path) -> float:
     """Seconds since a file was written, as far as its life is taken to have gone on."""
     return min(max(time.time() - path.stat().st_mtime, 0.0), UNSAVED)
 

@@ -162,9 +162,9 @@ class Run:
         graph = self.agent.env.graph
         chosen = [graph.parse(str(task)) for task in tasks] if tasks is not None else list(self.learnt())
         if not chosen:
-            all_learnt = set(graph.tasks) <= set(self.state.met)
-            why = f"has learnt all {graph.task_count} tasks" if all_learnt else "shares nothing between tasks"
-            raise InputError(f"There is no task to evaluate the agent of '{self.path}' on: it {why}.")
+            all_learnt = set(graph.tasks) <= set(self.learnt())
+            why = f"has learnt all {graph.task_count}" if all_learnt else "has a policy for none that it has not learnt"
+            raise InputError(f"There are no tasks to evaluate the agent of '{self.path}' on: it {why}.")
         state = self.state if by_components else self.knowing(chosen)
         for task in chosen:
             self.check_policy(state, task)

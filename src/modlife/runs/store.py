@@ -57,9 +57,10 @@ class RunDirectory:
     def open(path: Path) -> "RunDirectory":
         """An existing run directory."""
         with reading(path):
-            is_run, holds_some = (path / MANIFEST).is_file(), any(path.glob(f"*/{MANIFEST}"))
+            is_run = (path / MANIFEST).is_file()
+            some = None if is_run else next(path.glob(f"*/{MANIFEST}"), None)
         if not is_run:
-            hint = f"Name those in it: {path}/*" if holds_some else "`modlife train` makes one."
+            hint = f"It holds some: name '{some.parent}', for example." if some else "`modlife train` makes one."
             raise InputError(f"'{path}' is not a run directory: it has no {MANIFEST}. {hint}")
         return RunDirectory(path)
 

@@ -43,8 +43,8 @@ def by_steps(lives: Sequence[FinishedLife]) -> list[Group]:
 
 def window_for(points: int) -> int:
     """Over how many tasks to average a line of so many points: an odd number, and not all, so that a line remains."""
-    most = min(WINDOW, max(1, points // 2))
-    return most - 1 + most % 2
+    half = max(1, points // 2)
+    return min(WINDOW, half + 1 - half % 2)
 
 
 def draw_zero_shot(axes: Any, groups: Sequence[Group]) -> list[Row]:

@@ -42,7 +42,9 @@ def subtitle_of(study: Study) -> str:
 def terms_of(study: Study) -> list[str]:
     """What tasks are made of, and how returns come about, in each domain that these lives are in."""
     found = {one.life.config.domain.name: one.life.config for one in study.lives}
-    return [f"{made_of(config.world.graph)} {config.domain.returns}".strip() for config in found.values()]
+    names = [f"{name}: " if len(found) > 1 else "" for name in found]
+    texts = [f"{made_of(config.world.graph)} {config.domain.returns}".strip() for config in found.values()]
+    return [f"{name}{text}" for name, text in zip(names, texts, strict=True)]
 
 
 def made_of(graph: ProblemGraph) -> str:

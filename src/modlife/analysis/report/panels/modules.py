@@ -16,7 +16,7 @@ HOW = {"fresh": "new modules", "given": "told", "searched": "searched"}
 """How a structure came about."""
 ABOUT = (
     "A task is solved by one module for each of its factors. Each row is a component, each column a module, and a cell "
-    "counts the tasks with this component that the module serves. A row with one coloured cell: the component has a "
+    "counts the tasks with this component that the module serves. One strong colour in a row: the component has a "
     "module of its own."
 )
 

@@ -95,10 +95,12 @@ def before_learning(study: Study) -> Chart | None:
     window, lines, dots = window_for(min(len(found[0]) for _, found in known)), [], []
     for group, (seen, lives) in known:
         look, mean = study.look(group), lives.mean(axis=0)
-        lines.append(Line(f"{group.label}: mean of {window} tasks", smooth(seen, window), smooth(mean, window), look))
+        if window > 1:
+            name = f"{group.label}: mean of {window} tasks"
+            lines.append(Line(name, smooth(seen, window), smooth(mean, window), look))
         dots.append(Line(f"{group.label}: one task", seen.astype(float), mean, f"{look} dots"))
     columns = max((line.x for line in dots), key=len)
-    first, last = lines[0].y[0], lines[0].y[-1]
+    first, last = (lines or dots)[0].y[[0, -1]]
     return line_chart(
         [*dots, *lines],
         columns,
@@ -106,7 +108,7 @@ def before_learning(study: Study) -> Chart | None:
         title="Return before learning, as tasks accumulate",
         about=f"{known[0][0].label}: from {first:.2f} to {last:.2f}.",
         say="{row}, with {column} tasks seen before: return {value}",
-        y=f"return before learning; dots: tasks, line: mean of {window}",
+        y="return before learning; dots: tasks" + (f", line: mean of {window}" if lines else ""),
         x="tasks seen before",
         legend=legend([(study.look(group), group.label) for group, _ in known]),
         height=220,

@@ -11,7 +11,7 @@ from modlife.analysis.report.told import Study, Told
 from modlife.metrics import evaluations
 
 ABOUT = "Tasks in the order in which they were met. A structure names the module of each factor."
-BESIDE = "A row is a task, a column a kind of life: the stronger its colour, the more is reached at the end."
+BESIDE = "A row is a task, a column a kind of life: the stronger the colour of a cell, the more is reached at the end."
 
 
 def panel(study: Study) -> Section | None:
