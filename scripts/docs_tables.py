@@ -13,7 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from modlife import metrics
 from modlife.analysis import estimates
 from modlife.analysis.catalog import EXPERIMENTS, INGREDIENTS, SCALES, with_other
 from modlife.analysis.comparison import COLUMNS, compare_lives, told
+from modlife.analysis.figures.figure_e1 import MODULAR
 from modlife.analysis.figures.figure_e2 import modules
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, label, read_life
@@ -167,10 +168,10 @@ def single_tasks() -> str:
     return markdown(["task", "released code", f"ours, mean (s.e. over {len(lives)} seeds)", "each seed"], rows)
 
 
-def figure_2() -> str:
+def figure_2(steps: int = QUARTER) -> str:
     """Multi-task learning: trained tasks, and combinations never met."""
-    together = grouped(lives_where(lambda config: config.order.together and config.steps == QUARTER), called)
-    alone = [group for group in all_tasks() if group.agent == ALONE and group.lives[0].steps_per_task == QUARTER]
+    together = grouped(lives_where(lambda config: config.order.together and config.steps == steps), called)
+    alone = [group for group in all_tasks() if group.agent == ALONE and group.lives[0].steps_per_task == steps]
     agents = [name for name in AGENTS.names if any(group.agent == name for group in together)]
     beside = [over_seeds(finals(group.lives, "seen")) for group in alone]
     rows = []
@@ -180,6 +181,18 @@ def figure_2() -> str:
             cells = ["; ".join(over_seeds(finals(group.lives, name)) for group in found) for found in own]
             rows.append([str(count), what, *cells, *(beside if not rows else [""] * len(alone))])
     return markdown(["training tasks", "", *map(label, agents), *(f"STL, {one.tasks} tasks" for one in alone)], rows)
+
+
+def wrong_modules() -> str:
+    """The multi-task agent with modules and most tasks, with a wrong module of each factor."""
+    found = grouped(lives_where(lambda config: config.agent == MODULAR and len(config.chosen) == 48), called)
+    factors = list(found[0].lives[0].summary["wrong_module"])
+    rows = []
+    for group in sorted(found, key=lambda one: one.lives[0].steps_per_task):
+        wrong = [[life.summary["wrong_module"][factor] for life in group.lives] for factor in factors]
+        cells = [over_seeds(values) for values in (finals(group.lives, "seen"), *wrong)]
+        rows.append([f"{group.lives[0].steps_per_task:,}", str(len(group.lives)), *cells])
+    return markdown(["steps a task", "seeds", "all correct", *(f"wrong {factor}" for factor in factors)], rows)
 
 
 def finals(lives: Sequence[FinishedLife], name: str) -> list[float]:
@@ -516,6 +529,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "results": results,
     "stl": single_tasks,
     "fig2": figure_2,
+    "fig2-million": partial(figure_2, 1_000_000),
+    "wrong-modules": wrong_modules,
     "fig3": figure_3,
     "fig3-time": figure_3_over_time,
     "fig3-cost": figure_3_cost,
