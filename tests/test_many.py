@@ -208,7 +208,8 @@ def test_a_sweep_leaves_what_has_ended_and_refuses_what_is_another_life(lives: C
     line = " ".join(["stl-0", *as_options(ended.config)])
     (tmp_path / "lives.txt").write_text(line)
     arguments = ["sweep", "lives.txt", "--out", "runs", "--at-once", "1"]
-    assert command(*arguments, "--dry-run", cwd=tmp_path).out == "ended  runs/stl-0\n"
+    plan = command(*arguments, "--dry-run", cwd=tmp_path).out.splitlines()
+    assert plan[0].startswith("ended  runs/stl-0  (took ") and plan[1:] == ["this sweep: 1 life, 1 of them ended"]
     assert "1 of 1 lives have ended before" in command(*arguments, cwd=tmp_path).err
     (tmp_path / "lives.txt").write_text(f"{line} --seed 7")
     end = command(*arguments, cwd=tmp_path)

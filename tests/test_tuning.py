@@ -95,6 +95,8 @@ def test_a_search_that_has_ended_is_told_again_without_a_life(tmp_path: Path):
     for life in trial("ewc", tmp_path).planned():
         lived(life, 0.5)
     options = ["--steps", "20000", "--seeds", "2", "--settings", "3", "--episodes", "4", "--out", str(tmp_path)]
+    plan = command("tune", "ewc", *options, "--dry-run")
+    assert plan.out.splitlines()[-1] == "the search 'ewc': 6 lives, 6 of them ended", plan.err
     end = command("tune", "ewc", *options)
     assert end.code == 0 and "6 of 6 lives have ended before" in end.err, end.err
     with (tmp_path / "table.csv").open() as file:

@@ -83,7 +83,10 @@ def unlearnt(found: "Run", tasks: Sequence[str], *, by_components: bool) -> str:
     how = "it tried combinations of its modules in some episodes, took the best"
     if by_components or not any(found.found.values()):
         how = "its modules were taken by the tasks' components"
-    return f"On {len(new)} of these {len(tasks)} tasks it was never trained: {how}, and learnt nothing."
+    which = f"{len(new)} of these {len(tasks)} tasks"
+    if len(new) == len(tasks):
+        which = "these tasks" if len(tasks) > 1 else "this task"
+    return f"On {which} it was never trained: {how}, and learnt nothing."
 
 
 def searched(found: "Run") -> set[str]:

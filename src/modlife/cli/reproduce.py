@@ -1,6 +1,5 @@
 """`modlife reproduce`."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +8,10 @@ from typing import TYPE_CHECKING
 import tyro
 
 from modlife.analysis.catalog import EXPERIMENTS, Experiment, Scale
-from modlife.checks import MOST_THREADS, check_count
+from modlife.cli.plan import tell_plan
 from modlife.cli.sweep import end_with, live_together
 from modlife.cli.words import tell, whole_file
 from modlife.errors import InputError, plain
-from modlife.timing import foreseen, took
 
 if TYPE_CHECKING:
     from modlife.runs.many import Planned
@@ -47,8 +45,6 @@ class Options:
 def run(options: Options) -> None:
     """Lives what is missing, and draws."""
     experiment = EXPERIMENTS[options.experiment]
-    if options.at_once is not None:
-        check_count("at_once", options.at_once, MOST_THREADS)
     if options.lives is not None:
         if options.dry_run or options.at_once is not None or options.out != Options.out:
             raise InputError("--lives only writes a file: leave --dry-run, --at-once and --out out.")
@@ -56,7 +52,8 @@ def run(options: Options) -> None:
         return
     lives = experiment.planned(options.scale, options.out)
     if options.dry_run:
-        tell_plan(lives, options)
+        tell_plan(lives, options.at_once, f"{options.experiment} at scale {options.scale}")
+        print(plain(f"figure: {picture(options)}.png, .svg, .csv"))
         return
     domain = lives[0].config.domain
     if not domain.installed:
@@ -78,24 +75,6 @@ def write_lives(experiment: Experiment, scale: Scale, path: Path) -> None:
     with whole_file(path) as aside:
         aside.write_text(text)
     print(plain(f"lives: {path}, for `modlife sweep {path} --out runs`"))
-
-
-def tell_plan(lives: Sequence["Planned"], options: Options) -> None:
-    """Which lives there are, and how long they take."""
-    from modlife.analysis.estimates import forecasts
-    from modlife.runs.glimpses import all_left
-
-    found, at_once = forecasts(lives), options.at_once or len(os.sched_getaffinity(0))
-    for one in found:
-        about = f"took {took(one.seconds)}" if one.state == "ended" else foreseen(one.seconds)
-        print(plain(f"{one.state:<6} {one.life.out}  ({about})"))
-    left = [one.seconds for one in found if one.state != "ended"]
-    ended = len(found) - len(left)
-    print(f"{options.experiment} at scale {options.scale}: {len(found)} lives, {ended} of them ended")
-    if left:
-        source = f"from the {ended} that ended" if ended else "from rates of a 2.8 GHz server core"
-        print(f"{foreseen(all_left([], left, at_once))} with {at_once} at a time: an estimate, {source}")
-    print(plain(f"figure: {picture(options)}.png, .svg, .csv"))
 
 
 def draw(experiment: Experiment, lives: Sequence["Planned"], scale: Scale, place: Path) -> None:

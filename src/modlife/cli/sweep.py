@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import os
 import re
 import shlex
 import signal
@@ -17,8 +16,9 @@ import tyro
 
 from modlife.checks import MOST_THREADS, check_count
 from modlife.cli import train
+from modlife.cli.plan import at_a_time, tell_plan
 from modlife.cli.words import read_options, tell
-from modlife.errors import InputError, plain
+from modlife.errors import InputError
 
 if TYPE_CHECKING:
     from modlife.runs.many import Failed, Planned, Where
@@ -62,7 +62,7 @@ class Options:
     slurm: bool = False
     """Only print a script for Slurm's `sbatch`, an array with an element for each life."""
     dry_run: bool = False
-    """Only tell which lives there are, and which of them have ended."""
+    """Only tell which lives there are, which have ended, and about how long the others will take."""
 
 
 def run(options: Options) -> None:
@@ -73,8 +73,7 @@ def run(options: Options) -> None:
         check_count("at_once", options.at_once, MOST_THREADS)
     lives = lives_of(options)
     if options.dry_run:
-        for life in lives:
-            print(plain(f"{'ended' if life.has_ended else 'begun' if life.has_begun else 'to do':<6} {life.out}"))
+        tell_plan(lives, options.at_once, "this sweep")
     elif options.slurm:
         from modlife.runs.many import to_live
         from modlife.runs.slurm import script
@@ -198,11 +197,10 @@ def live_together(lives: Sequence["Planned"], at_once: int | None, where: "Where
     from modlife.runs.interrupts import Stopped
     from modlife.runs.many import live_all
 
-    at_once = len(os.sched_getaffinity(0)) if at_once is None else at_once
-    check_count("at_once", at_once, MOST_THREADS)
+    count = at_a_time(at_once)
     try:
-        with board_for(at_once) as (say, show):
-            return live_all(lives, at_once=at_once, tell=say, show=show, where=where)
+        with board_for(count) as (say, show):
+            return live_all(lives, at_once=count, tell=say, show=show, where=where)
     except Stopped as stopped:
         tell(f"stopped by {stopped}; all lives are saved. Go on with the same command.")
         sys.exit(128 + signal.Signals(stopped.number))

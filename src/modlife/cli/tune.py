@@ -7,6 +7,7 @@ from pathlib import Path
 import tyro
 
 from modlife.checks import check_between, check_episodes
+from modlife.cli.plan import tell_plan
 from modlife.cli.sweep import end_with, live_together
 from modlife.errors import plain
 
@@ -33,6 +34,8 @@ class Options:
     """Episodes per task in evaluations; ten times as many at the end."""
     at_once: int | None = None
     """Lives at a time, each on one core; by default as many as there are cores."""
+    dry_run: bool = False
+    """Only tell which lives there are, which have ended, and about how long the others will take."""
 
 
 def run(options: Options) -> None:
@@ -48,6 +51,9 @@ def run(options: Options) -> None:
     check_episodes(options.episodes, most=10**5)
     settings = tuning.some(study.settings, options.settings)
     trial = tuning.Trial(study, options.out, options.steps, options.seeds or study.seeds, options.episodes, settings)
+    if options.dry_run:
+        tell_plan(trial.planned(), options.at_once, f"the search '{study.name}'")
+        return
     failed = live_together(trial.planned(), options.at_once)
     rows = tuning.table(trial)
     write_together({options.out / tuning.TABLE: as_csv(rows)})

@@ -23,7 +23,9 @@ NAMES = 72
 """Rows that have names beside them, at most; of more, every so many."""
 ABOUT = (
     "Each row is a task, from the moment it was learnt; each column is a moment of the life. A row that keeps its "
-    "colour is remembered; one that fades is forgotten. Where a task was not evaluated again, its last value stands."
+    "colour is remembered; one that fades is forgotten. Where a task was not evaluated again, its last value stands. "
+    "What is said of the end of a life comes from one more evaluation, of more episodes: it differs a little from the "
+    "last column."
 )
 
 
