@@ -1,10 +1,12 @@
 """Every test runs with JAX's strict rules, and with the user's cache of compiled programs, which all tests share.
 
-Tests compile much and compute little: they, and the processes that they start, do without most optimisations.
+Tests compile much and compute little: they, and the processes that they start, do without most optimisations. Their
+files lie in memory where there is room: run directories are synced at every step, which takes a disk milliseconds.
 """
 
 import gc
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -36,6 +38,11 @@ pytest_plugins = ["lives"]  # fixtures; imported after this file, hence with its
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30
+"""Where files lie in memory, and how much of it is to be free: tests take a third of that."""
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 FIRST = ("test_golden.py", "test_kill.py", "test_drill.py")
 MOST_MAPS = 40_000
