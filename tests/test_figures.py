@@ -40,7 +40,7 @@ from modlife.runs.store import RunDirectory, RunWriter
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
-ABLATIONS = ("pc-bcq-64*", "clear-modular-64*")
+ABLATIONS, LIKE_THEM = ("pc-bcq-64*", "clear-modular-64*"), ("clear-64x250k-*", "pc-64x250k-*")
 
 
 def found(*patterns: str) -> list[Path]:
@@ -50,7 +50,7 @@ def found(*patterns: str) -> list[Path]:
 COMMITTED = {
     "fig2": found("mtl-??-*", "mtl-monolithic-??-*", "stl-64-*"),
     "fig2-million": found("mtl-??x1M-*", "mtl-monolithic-??x1M-*", "stl-64x1M-*"),
-    "figE1": found("mtl-??-*", "mtl-chain-*", "comp-search-64x250k-halving-?", *ABLATIONS, "clear-64*", "pc-64*"),
+    "figE1": found("mtl-??-*", "mtl-chain-*", "comp-search-64x250k-halving-?", *ABLATIONS, *LIKE_THEM),
     "figE1a-million": found("mtl-48x1M-*"),
     "fig3": sorted({*found("*-64x250k-*", "stl-64-*")} - {*found("*-modules-*", *ABLATIONS)}),
     "fig3-million": found("*-64x1M-*", "comp-search-64-halving-0", "comp-search-64-0"),

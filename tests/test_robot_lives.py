@@ -4,10 +4,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
+import jax
 import pytest
 from lives import Lived, described
 from terminal import lenient
@@ -20,6 +23,7 @@ from modlife.runs import checkpoints
 from modlife.runs.config import LifeConfig, build, life_from_options, usual_settings
 from modlife.runs.life import run_life
 
+KEY = jax.random.key(0)
 WORLD = {"preset": "fast", "horizon": 6, "obstacles": ["none"], "objects": ["can", "milk"], "robots": ["IIWA", "Panda"]}
 SMALL: dict[str, Any] = {
     "ppo": {"envs": 2, "length": 6, "epochs": 2, "minibatch": 6},
@@ -34,6 +38,10 @@ SMALL: dict[str, Any] = {
 
 AMPLE: dict[str, dict[str, Any]] = {"comp-search": {"steps": 400}, "pc": {"tasks": 2}}
 """Searches take steps of their own."""
+
+
+def same(a: object, b: object) -> bool:
+    return bool(eqx.tree_equal(a, b))
 
 
 def tiny(agent: str, **options: Any) -> LifeConfig:
@@ -121,6 +129,19 @@ def test_agents_live_with_robots(agent: str, options: dict[str, Any], tmp_path: 
     with lenient():
         summary = run_life(tiny(agent, **options), tmp_path / "life")
     assert len(summary["seen"]["return"]) == options["tasks"]
+
+
+def test_practice_may_begin_with_known_actors_and_fresh_critics():
+    """Where no episode met the goal; the actor says less, critics are those of fresh modules."""
+    agent = build(tiny("comp-struct", unsolved="fresh-critics"))
+    state = agent.init(key=KEY).noting(structures=((0, 0, 0), (0, 1, 0)))
+    known, fresh = agent.network.pick(state.params, (0, 1, 0)), agent.fresh(key=KEY)
+    assert same(agent.beginning(replace(state, solved=True), key=KEY), known)
+    begun, less = agent.beginning(replace(state, solved=False), key=KEY), agent.ppo.config.timid_start
+    for module, old, new in zip(begun, known, fresh, strict=True):
+        assert same(module.networks[1:], new.networks[1:]) and not same(module.networks[1:], old.networks[1:])
+    assert same([module.networks[0] for module in begun[:-1]], [module.networks[0] for module in known[:-1]])
+    assert same(begun[-1].networks[0], known[-1].networks[0].scaled(less))
 
 
 def test_what_cannot_be_learnt_with_robots_is_said_at_once():

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import equinox as eqx
 import jax
 
 from modlife.domains.env import Environment, PRNGKey
@@ -38,7 +39,7 @@ from modlife.lifelong.settings import SEARCHES
 from modlife.metrics.records import expected, first_components
 from modlife.policies.acting import Rule
 from modlife.policies.bank import Bank, Chain
-from modlife.policies.modular import Modular, OnePolicy, critic_of
+from modlife.policies.modular import Modular, OnePolicy, critic_of, of_actor
 from modlife.registry import resolve
 from modlife.types import Pytree, Structure, Task, Unsolved
 
@@ -105,15 +106,23 @@ class Compositional:
             return self.network.init(key=jax.random.fold_in(key, FRESH)).pick(structure)
 
     def beginning(self, state: AgentState, *, key: PRNGKey) -> Chain:
-        """A copy of the task's modules; where known ones do not meet the goal at all, fresh ones, or they say less."""
+        """A copy of the task's modules; where they do not meet the goal at all, they say less, or are fresh."""
         *before, structure = state.structures
         *early, last = chain = state.params.pick(structure)
         known = [any(one[depth] == n for one in before) for depth, n in enumerate(structure)]
-        if self.unsolved == "fresh" and any(known) and not state.solved:
-            return self.fresh(key=key)
-        if not known[-1] or state.solved or self.ppo.config.timid_start == 1:
+        if state.solved or not any(known):
             return chain
-        return (*early, self.network.modules.scaled(last, self.ppo.config.timid_start))
+        if known[-1] and self.ppo.config.timid_start != 1:
+            chain = (*early, self.network.modules.scaled(last, self.ppo.config.timid_start))
+        return chain if self.unsolved == "known" else self.renewed(chain, key=key)
+
+    def renewed(self, chain: Chain, *, key: PRNGKey) -> Chain:
+        """Fresh modules, or what the actor has of a chain with fresh critics."""
+        fresh = self.fresh(key=key)
+        if self.unsolved == "fresh":
+            return fresh
+        own = of_actor(chain)
+        return eqx.combine(eqx.filter(chain, own), eqx.filter(fresh, own, inverse=True))
 
     def adopt(self, state: AgentState, trained: Chain) -> Bank:
         """The bank with the trained modules in the place of those that no earlier task has used."""

@@ -338,7 +338,10 @@ class Structured(Told):
     """Settings of the lifelong agent with modules that is told structures."""
 
     unsolved: Unsolved = "known"
-    """What the online phase begins with where known modules do not meet the goal at all: them, or fresh ones."""
+    """What the online phase begins with where known modules do not meet the goal at all: them, or fresh ones.
+
+    Or known actors with fresh critics; where these share parameters, fresh modules.
+    """
 
 
 @dataclass(frozen=True)
