@@ -100,7 +100,12 @@ class Lived:
             shutil.copytree(self.run.checkpoints.path(one), folder / "checkpoints" / f"{one:08d}")
         metrics = folder / "metrics.jsonl"
         metrics.write_bytes(metrics.read_bytes()[: self.described()[number].metrics.bytes])
-        return RunDirectory(folder)
+        run = RunDirectory(folder)
+        needed = {name for kept in run.checkpoints.numbers() for name in run.checkpoints.look(kept).replay}
+        for path in (folder / "replay").glob("*"):
+            if path.stem not in needed:
+                path.unlink()
+        return run
 
     def state(self, number: int, folder: Path) -> AgentState:
         """The agent at a checkpoint."""

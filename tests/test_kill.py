@@ -151,12 +151,11 @@ def strike(process: Child, run: Path, *, processes: int, rng: random.Random) -> 
     elif processes == 1:
         wait_for(process, lambda: newest(run) >= 0)  # nothing but the state before the first task is saved
         time.sleep(rng.uniform(0, 0.3))
-    elif before >= 0 and rng.random() < 0.25:
-        time.sleep(rng.uniform(0, 1.5))  # often while it reads its checkpoint
+    elif rng.random() < 0.25:
+        time.sleep(rng.uniform(0, 1.5))  # while it reads its checkpoint
     else:
-        target = before + rng.randint(1, 4)
-        wait_for(process, lambda: newest(run) >= target)
-        time.sleep(rng.uniform(0, 0.1))
+        wait_for(process, lambda: newest(run) > before)
+        time.sleep(rng.uniform(0, 0.02))
     return killed(process)
 
 
