@@ -330,15 +330,12 @@ def test_a_budget_that_the_search_could_eat_up_is_refused():
 
 
 def test_practice_begins_with_fresh_modules_where_known_ones_meet_the_goal_in_no_episode():
-    """Also where only critics are to be fresh, since actors share parameters with them here."""
     agent, stages = life(config_of("comp-struct", unsolved="fresh"))
-    alike = replace(agent, unsolved="fresh-critics")
     for state, known in ((first_in(stages[0], "online"), False), (first_in(stages[-1], "online"), True)):
         own = state.params.pick(state.structures[-1])
         assert same(agent.beginning(replace(state, solved=True), key=KEY), own)
         begun = agent.beginning(replace(state, solved=False), key=KEY)
         assert same(begun, agent.fresh(key=KEY) if known else own)
-        assert same(begun, alike.beginning(replace(state, solved=False), key=KEY))
         shapes = jax.eval_shape(lambda state=state: agent.beginning(replace(state, solved=False), key=KEY))
         assert jax.tree.map(lambda x: x.shape, shapes) == jax.tree.map(lambda x: x.shape, begun)
 

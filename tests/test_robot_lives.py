@@ -132,16 +132,19 @@ def test_agents_live_with_robots(agent: str, options: dict[str, Any], tmp_path: 
 
 
 def test_practice_may_begin_with_known_actors_and_fresh_critics():
-    """Where no episode met the goal; the actor says less, critics are those of fresh modules."""
-    agent = build(tiny("comp-struct", unsolved="fresh-critics"))
+    """An actor that met the goal in no episode says less, as always."""
+    agent = build(tiny("comp-struct", fresh_critics=True))
     state = agent.init(key=KEY).noting(structures=((0, 0, 0), (0, 1, 0)))
     known, fresh = agent.network.pick(state.params, (0, 1, 0)), agent.fresh(key=KEY)
-    assert same(agent.beginning(replace(state, solved=True), key=KEY), known)
-    begun, less = agent.beginning(replace(state, solved=False), key=KEY), agent.ppo.config.timid_start
-    for module, old, new in zip(begun, known, fresh, strict=True):
-        assert same(module.networks[1:], new.networks[1:]) and not same(module.networks[1:], old.networks[1:])
-    assert same([module.networks[0] for module in begun[:-1]], [module.networks[0] for module in known[:-1]])
-    assert same(begun[-1].networks[0], known[-1].networks[0].scaled(less))
+    for solved, factor in ((True, 1.0), (False, agent.ppo.config.timid_start)):
+        begun = agent.beginning(replace(state, solved=solved), key=KEY)
+        for module, old, new in zip(begun, known, fresh, strict=True):
+            assert same(module.networks[1:], new.networks[1:]) and not same(module.networks[1:], old.networks[1:])
+        assert same([module.networks[0] for module in begun[:-1]], [module.networks[0] for module in known[:-1]])
+        assert same(begun[-1].networks[0], known[-1].networks[0].scaled(factor))
+    assert same(agent.beginning(replace(state.noting(structures=((0, 1, 0),)), solved=False), key=KEY), known)
+    with pytest.raises(InputError, match="Leave --fresh-critics out"):
+        build(life_from_options("comp-struct", "grid2d", {"fresh_critics": True}))
 
 
 def test_what_cannot_be_learnt_with_robots_is_said_at_once():

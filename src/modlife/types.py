@@ -15,7 +15,7 @@ Acting = Literal["filtered-boltzmann", "filtered-greedy", "boltzmann", "actor", 
 Critic = Literal["actions", "states"]
 """What critics tell the worth of: Q, or V."""
 
-Unsolved = Literal["known", "fresh-critics", "fresh"]
+Unsolved = Literal["known", "fresh"]
 """What the online phase begins with where known modules do not meet the goal at all."""
 
 

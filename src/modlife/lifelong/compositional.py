@@ -22,6 +22,7 @@ import equinox as eqx
 import jax
 
 from modlife.domains.env import Environment, PRNGKey
+from modlife.errors import InputError
 from modlife.learners.offline import Consolidator
 from modlife.learners.ppo import PPO
 from modlife.learners.replay import AnyReplay, in_order
@@ -67,6 +68,8 @@ class Compositional:
     """Episodes of its evaluations of a task before and after the online phase."""
     unsolved: Unsolved = "known"
     """What the online phase begins with where known modules do not meet the goal at all."""
+    fresh_critics: bool = False
+    """Whether it begins with fresh critics."""
     together: bool = False
 
     def phases(self, tasks: Sequence[Task], *, key: PRNGKey) -> tuple[Phase, ...]:
@@ -110,19 +113,18 @@ class Compositional:
         *before, structure = state.structures
         *early, last = chain = state.params.pick(structure)
         known = [any(one[depth] == n for one in before) for depth, n in enumerate(structure)]
-        if state.solved or not any(known):
+        if not any(known):
             return chain
-        if known[-1] and self.ppo.config.timid_start != 1:
+        if not state.solved and self.unsolved == "fresh":
+            return self.fresh(key=key)
+        if not state.solved and known[-1] and self.ppo.config.timid_start != 1:
             chain = (*early, self.network.modules.scaled(last, self.ppo.config.timid_start))
-        return chain if self.unsolved == "known" else self.renewed(chain, key=key)
+        return self.judged_anew(chain, key=key) if self.fresh_critics else chain
 
-    def renewed(self, chain: Chain, *, key: PRNGKey) -> Chain:
-        """Fresh modules, or what the actor has of a chain with fresh critics."""
-        fresh = self.fresh(key=key)
-        if self.unsolved == "fresh":
-            return fresh
+    def judged_anew(self, chain: Chain, *, key: PRNGKey) -> Chain:
+        """A chain's actor with fresh critics."""
         own = of_actor(chain)
-        return eqx.combine(eqx.filter(chain, own), eqx.filter(fresh, own, inverse=True))
+        return eqx.combine(eqx.filter(chain, own), eqx.filter(self.fresh(key=key), own, inverse=True))
 
     def adopt(self, state: AgentState, trained: Chain) -> Bank:
         """The bank with the trained modules in the place of those that no earlier task has used."""
@@ -259,7 +261,12 @@ def compositional(plan: Plan, sizes: tuple[int, ...], *, search: Any) -> Composi
     critic, finals = critic_of(env.graph, settings.critic), keeps_finals(settings.offline)
     network = Modular(env.graph, sizes, critic, plan.modules)
     ppo = PPO(env, OnePolicy(network), settings.ppo, plan.devices, keeps_reached=finals)
-    rest = (settings.offline, search, settings.replay_size, plan.steps, plan.episodes, settings.unsolved)
-    agent = Compositional(env, network, ppo, *rest)
+    rest = (settings.offline, search, settings.replay_size, plan.steps, plan.episodes)
+    agent = Compositional(env, network, ppo, *rest, settings.unsolved, settings.fresh_critics)
+    if settings.fresh_critics and not any(jax.tree.leaves(of_actor(agent.fresh(key=jax.random.key(0))))):
+        raise InputError(
+            "fresh_critics is True, but actor and critic share parameters here, and neither can be fresh alone. "
+            "Leave --fresh-critics out."
+        )
     agent.consolidator(agent.layout(1))  # says at once what cannot be learnt so
     return agent

@@ -338,10 +338,9 @@ class Structured(Told):
     """Settings of the lifelong agent with modules that is told structures."""
 
     unsolved: Unsolved = "known"
-    """What the online phase begins with where known modules do not meet the goal at all: them, or fresh ones.
-
-    Or known actors with fresh critics; where these share parameters, fresh modules.
-    """
+    """What the online phase begins with where known modules do not meet the goal at all: them, or fresh ones."""
+    fresh_critics: bool = False
+    """Whether the online phase begins with fresh critics, not with those of known modules, which judge other tasks."""
 
 
 @dataclass(frozen=True)
