@@ -4,21 +4,27 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
 import pytest
 from lives import Lived, described
 from terminal import lenient
 
 from modlife.domains.domain import DOMAINS
 from modlife.errors import InputError
+from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import AGENTS
+from modlife.policies.bank import Chain
 from modlife.registry import resolve
 from modlife.runs import checkpoints
 from modlife.runs.config import LifeConfig, build, life_from_options, usual_settings
 from modlife.runs.life import run_life
+from modlife.types import Facts, Structure
 
 WORLD = {"preset": "fast", "horizon": 6, "obstacles": ["none"], "objects": ["can", "milk"], "robots": ["IIWA", "Panda"]}
 SMALL: dict[str, Any] = {
@@ -51,6 +57,30 @@ def test_robots_have_settings_of_their_own():
     life = life_from_options("comp-search", "robot", {"ppo": {"clip": 0.1}, "offline": "real-bcq"})
     assert (life.settings.ppo.clip, life.settings.ppo.gae_lambda, life.episodes) == (0.1, 0.97, 10)
     assert life.settings.offline.candidates == 10
+
+
+def same(one: object, other: object) -> bool:
+    leaves = [jax.tree.leaves(tree) for tree in (one, other)]
+    return all(map(np.array_equal, *leaves)) and len({*map(jax.tree.structure, (one, other))}) == 1
+
+
+def test_practice_begins_timidly_where_a_known_last_module_meets_the_goal_in_no_episode():
+    """Output layers of actor and critics say a hundredth of what the bank's do; all else is the bank's, which stays."""
+    agent, key = build(tiny("comp-struct")), jax.random.key(0)
+    bank = jax.tree.map(lambda leaf: leaf + 0.5, agent.init(key=key).params)  # as if learnt: no bias is zero
+    before = jax.tree.map(np.array, bank)
+
+    def begun(structure: Structure, *, solved: bool) -> Chain:
+        return agent.beginning(AgentState(bank, Facts(structures=((0, 0, 0), structure)), solved=solved), key=key)
+
+    for structure in ((0, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1)):
+        assert same(begun(structure, solved=True), bank.pick(structure))
+        *early, last = bank.pick(structure)
+        timid = [replace(net, out=jax.tree.map(lambda leaf: np.float32(0.01) * leaf, net.out)) for net in last.networks]
+        less = (*early, replace(last, networks=tuple(timid)))
+        assert len(timid) == 3 and not same(less, bank.pick(structure))
+        assert same(begun(structure, solved=False), less if structure[-1] == 0 else bank.pick(structure))
+    assert same(bank, before)
 
 
 @pytest.fixture(scope="module")
