@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from lives import Lived, described
+from lives import Lived
 from terminal import lenient
 
 from modlife.domains.domain import DOMAINS
@@ -22,8 +22,10 @@ from modlife.lifelong.agents import AGENTS
 from modlife.policies.bank import Chain
 from modlife.registry import resolve
 from modlife.runs import checkpoints
+from modlife.runs.checkpoints import STATE
 from modlife.runs.config import LifeConfig, build, life_from_options, usual_settings
 from modlife.runs.life import run_life
+from modlife.runs.store import RunDirectory
 from modlife.types import Facts, Structure
 
 WORLD = {"preset": "fast", "horizon": 6, "obstacles": ["none"], "objects": ["can", "milk"], "robots": ["IIWA", "Panda"]}
@@ -36,10 +38,22 @@ SMALL: dict[str, Any] = {
     "replay_size": 18,
     "modules": 2,
 }
-
-
-AMPLE: dict[str, dict[str, Any]] = {"comp-search": {"steps": 400}, "pc": {"tasks": 2}}
-"""Searches take steps of their own."""
+BRIEF = {"epochs": 2, "batch": 8}
+LIVES: dict[str, tuple[str, dict[str, Any]]] = {
+    "comp-struct": ("comp-struct", {}),
+    "comp-search": ("comp-search", {"steps": 400}),  # searches take steps of their own
+    "real-bcq": ("comp-struct", {"tasks": 2, "offline": {"consolidator": "real-bcq", **BRIEF}}),
+    "awac": ("comp-struct", {"tasks": 2, "offline": {"consolidator": "awac", **BRIEF}}),
+    "comp-struct, states": ("comp-struct", {"tasks": 2, "critic": "states"}),
+    "stl": ("stl", {"tasks": 1, "world": {**WORLD, "preset": "paper"}}),
+    "mtl": ("mtl", {"tasks": 2, "world": {**WORLD, "objects": ["can"]}}),
+    "finetune": ("finetune", {"tasks": 2}),
+    "reset-distill": ("reset-distill", {"tasks": 2}),
+    "pc": ("pc", {"tasks": 2}),
+    "pc-bcq": ("pc-bcq", {"tasks": 2}),
+    "pc-bcq, states": ("pc-bcq", {"tasks": 2, "critic": "states"}),
+}
+"""Agents, and options of each. Each life is lived once, for all tests of it."""
 
 
 def tiny(agent: str, **options: Any) -> LifeConfig:
@@ -85,11 +99,12 @@ def test_practice_begins_timidly_where_a_known_last_module_meets_the_goal_in_no_
 
 @pytest.fixture(scope="module")
 def robots(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Lived]:
-    """The tiny life of an agent, lived once, with all its checkpoints."""
+    """The tiny life of a name, lived once, with all its checkpoints."""
 
     @cache
-    def of(agent: str) -> Lived:
-        path, config = tmp_path_factory.mktemp(agent) / "life", tiny(agent, **AMPLE.get(agent, {}))
+    def of(name: str) -> Lived:
+        agent, options = LIVES[name]
+        path, config = tmp_path_factory.mktemp("robot") / "life", tiny(agent, **options)
         with pytest.MonkeyPatch.context() as patch, lenient():
             patch.setattr(checkpoints, "KEEP", 10**6)
             run_life(config, path, save_every=0)
@@ -102,6 +117,13 @@ def records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
 
 
+def end_of(run: RunDirectory) -> tuple[Any, ...]:
+    """What a life comes to: all that it told, its last state, and the checksums of its replay."""
+    last = max(run.checkpoints.numbers())
+    state = run.checkpoints.path(last) / STATE
+    return (run.path / "metrics.jsonl").read_bytes(), state.read_bytes(), run.checkpoints.look(last).replay
+
+
 def test_a_life_has_all_phases(robots: Callable[[str], Lived]):
     lived = robots("comp-struct")
     assert {"online", "offline"} <= lived.phases()
@@ -109,48 +131,39 @@ def test_a_life_has_all_phases(robots: Callable[[str], Lived]):
     assert {"curve", "structure", "evaluation", "offline", "retention"} <= kinds
 
 
+@pytest.mark.parametrize("name", LIVES)
+def test_agents_live_with_robots(robots: Callable[[str], Lived], name: str):
+    lived = robots(name)
+    summary = json.loads((lived.path / "summary.json").read_text())
+    assert len(summary["seen"]["return"]) == len(lived.config.chosen) == LIVES[name][1].get("tasks", 3)
+
+
 @pytest.mark.parametrize(
-    ("agent", "phase"),
+    ("name", "phase"),
     [
         ("comp-struct", "online"),
         ("comp-struct", "offline"),
         ("comp-search", "structure"),
+        ("real-bcq", "offline"),
+        ("awac", "offline"),
+        ("mtl", "online"),
+        ("finetune", "online"),
+        ("reset-distill", "offline"),
         ("pc", "offline"),
+        ("pc-bcq", "offline"),
     ],
 )
 def test_killed_and_resumed_it_ends_with_the_same_bytes(
-    robots: Callable[[str], Lived], tmp_path: Path, agent: str, phase: str
+    robots: Callable[[str], Lived], tmp_path: Path, name: str, phase: str
 ):
-    lived = robots(agent)
-    assert phase in lived.phases()
-    run = lived.copy(tmp_path / "life", lived.amid(phase))
+    lived = robots(name)
+    number = lived.amid(phase)
+    at, stages = lived.described()[number], lived.config.stages.stages
+    assert at.facts.phase == phase and at.facts.done > 0 and at.stage == len(stages) - 1
+    run = lived.copy(tmp_path / "life", number)
     with lenient():
         run_life(None, run.path, save_every=0)
-    assert (run.path / "metrics.jsonl").read_bytes() == (lived.path / "metrics.jsonl").read_bytes()
-    last, first = max(described(run.path)), max(lived.described())
-    one, other = (path / "checkpoints" / f"{n:08d}" for path, n in ((run.path, last), (lived.path, first)))
-    arrays = {file.name for file in other.iterdir() if file.suffix == ".safetensors"}
-    assert arrays and all((one / name).read_bytes() == (other / name).read_bytes() for name in arrays)
-
-
-@pytest.mark.parametrize(
-    ("agent", "options"),
-    [
-        ("stl", {"tasks": 1, "world": {**WORLD, "preset": "paper"}}),
-        ("mtl", {"tasks": 2, "world": {**WORLD, "objects": ["can"]}}),
-        ("finetune", {"tasks": 2}),
-        ("reset-distill", {"tasks": 2}),
-        ("pc-bcq", {"tasks": 2}),
-        ("comp-struct", {"tasks": 2, "offline": {"consolidator": "real-bcq", "epochs": 2, "batch": 8}}),
-        ("comp-struct", {"tasks": 2, "offline": {"consolidator": "awac", "epochs": 2, "batch": 8}}),
-        ("comp-struct", {"tasks": 2, "critic": "states"}),
-        ("pc-bcq", {"tasks": 2, "critic": "states"}),
-    ],
-)
-def test_agents_live_with_robots(agent: str, options: dict[str, Any], tmp_path: Path):
-    with lenient():
-        summary = run_life(tiny(agent, **options), tmp_path / "life")
-    assert len(summary["seen"]["return"]) == options["tasks"]
+    assert end_of(run) == end_of(lived.run)
 
 
 def test_what_cannot_be_learnt_with_robots_is_said_at_once():
