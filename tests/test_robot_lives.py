@@ -1,6 +1,7 @@
 """Lives in the robot domain: small ones of every agent that learns there, and some that are killed and go on."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,9 +14,14 @@ import jax
 import numpy as np
 import pytest
 from lives import Lived
-from terminal import lenient
+from PIL import Image
+from PIL.ImageSequence import Iterator as Frames
+from terminal import command, lenient
 
 from modlife.domains.domain import DOMAINS
+from modlife.domains.film import Now, captions
+from modlife.domains.pictures import captioned, with_captions
+from modlife.domains.robot.render import HEIGHT
 from modlife.errors import InputError
 from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import AGENTS
@@ -136,6 +142,25 @@ def test_agents_live_with_robots(robots: Callable[[str], Lived], name: str):
     lived = robots(name)
     summary = json.loads((lived.path / "summary.json").read_text())
     assert len(summary["seen"]["return"]) == len(lived.config.chosen) == LIVES[name][1].get("tasks", 3)
+
+
+@pytest.mark.usefixtures("drawing")
+def test_play_films_a_learnt_policy(robots: Callable[[str], Lived], tmp_path: Path):
+    """The first state, that after four steps of six, and the end for a second more, with words below each."""
+    path, task = robots("comp-struct").path, "none/can/IIWA"
+    end = command("play", str(path), "--task", task, "--episodes", "1", "--out", "x.gif", cwd=tmp_path)
+    assert re.fullmatch(rf".*/life in {task}: mean return .*, goal met in 0 of 1 episodes: x.gif\n", end.out), end.err
+    with Image.open(tmp_path / "x.gif") as film:
+        shown = [(np.asarray(frame.convert("RGB")), frame.info["duration"]) for frame in Frames(film)]
+    frames, milliseconds = zip(*shown, strict=True)
+    assert milliseconds == (100, 100, 1100)
+    first, second, third = (frame[:HEIGHT] for frame in frames)
+    assert min((one != other).mean() for one, other in ((first, second), (second, third))) > 0.01
+    white = np.full_like(first, 255)
+    words = with_captions(captioned(white, task), captions(Now(0, 6), "episode 1 of 1", "0-0-0"))
+    assert frames[0].shape == words.shape
+    others = [((frame[HEIGHT:] < 128) != (words[HEIGHT:] < 128)).mean() for frame in frames]
+    assert others[0] < 0.002 < 0.01 < min(others[1:])
 
 
 @pytest.mark.parametrize(
