@@ -25,6 +25,7 @@ os.environ["XLA_FLAGS"] = " ".join(
 import jax
 import pytest
 
+from modlife.errors import InputError
 from modlife.runtime import cache_folder, start_jax
 
 with warnings.catch_warnings(action="ignore"):
@@ -65,6 +66,17 @@ def few_programs() -> Iterator[None]:
     if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
         jax.clear_caches()
         gc.collect()
+
+
+@pytest.fixture(scope="session")
+def drawing() -> None:
+    """Tests that draw robot scenes are left out where nothing can draw them."""
+    from modlife.domains.robot import render
+
+    try:
+        render.gl_context(render.WIDTH, render.HEIGHT)
+    except InputError as error:
+        pytest.skip(str(error))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

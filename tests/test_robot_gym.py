@@ -25,14 +25,6 @@ ID = "modlife/RobotLift-v0"
 TASK: dict[str, Any] = {"robot": "Panda", "object": "can", "obstacle": "wall", "preset": "fast"}
 
 
-@pytest.fixture(scope="module")
-def drawing() -> None:
-    try:
-        render.gl_context(render.WIDTH, render.HEIGHT)
-    except InputError as error:
-        pytest.skip(str(error))
-
-
 def make(**options) -> Any:
     return gymnasium.make(ID, **(TASK | options))
 

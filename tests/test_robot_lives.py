@@ -1,6 +1,7 @@
 """Lives in the robot domain: small ones of every agent that learns there, and some that are killed and go on."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,17 +12,28 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
 import pytest
-from lives import Lived, described
-from terminal import lenient
+from lives import Lived
+from PIL import Image
+from PIL.ImageSequence import Iterator as Frames
+from terminal import command, lenient
 
 from modlife.domains.domain import DOMAINS
+from modlife.domains.film import Now, captions
+from modlife.domains.pictures import captioned, with_captions
+from modlife.domains.robot.render import HEIGHT
 from modlife.errors import InputError
+from modlife.lifelong.agent import AgentState
 from modlife.lifelong.agents import AGENTS
+from modlife.policies.bank import Chain
 from modlife.registry import resolve
 from modlife.runs import checkpoints
+from modlife.runs.checkpoints import STATE
 from modlife.runs.config import LifeConfig, build, life_from_options, usual_settings
 from modlife.runs.life import run_life
+from modlife.runs.store import RunDirectory
+from modlife.types import Facts, Structure
 
 KEY = jax.random.key(0)
 WORLD = {"preset": "fast", "horizon": 6, "obstacles": ["none"], "objects": ["can", "milk"], "robots": ["IIWA", "Panda"]}
@@ -34,14 +46,22 @@ SMALL: dict[str, Any] = {
     "replay_size": 18,
     "modules": 2,
 }
-
-
-AMPLE: dict[str, dict[str, Any]] = {"comp-search": {"steps": 400}, "pc": {"tasks": 2}}
-"""Searches take steps of their own."""
-
-
-def same(a: object, b: object) -> bool:
-    return bool(eqx.tree_equal(a, b))
+BRIEF = {"epochs": 2, "batch": 8}
+LIVES: dict[str, tuple[str, dict[str, Any]]] = {
+    "comp-struct": ("comp-struct", {}),
+    "comp-search": ("comp-search", {"steps": 400}),  # searches take steps of their own
+    "real-bcq": ("comp-struct", {"tasks": 2, "offline": {"consolidator": "real-bcq", **BRIEF}}),
+    "awac": ("comp-struct", {"tasks": 2, "offline": {"consolidator": "awac", **BRIEF}}),
+    "comp-struct, states": ("comp-struct", {"tasks": 2, "critic": "states"}),
+    "stl": ("stl", {"tasks": 1, "world": {**WORLD, "preset": "paper"}}),
+    "mtl": ("mtl", {"tasks": 2, "world": {**WORLD, "objects": ["can"]}}),
+    "finetune": ("finetune", {"tasks": 2}),
+    "reset-distill": ("reset-distill", {"tasks": 2}),
+    "pc": ("pc", {"tasks": 2}),
+    "pc-bcq": ("pc-bcq", {"tasks": 2}),
+    "pc-bcq, states": ("pc-bcq", {"tasks": 2, "critic": "states"}),
+}
+"""Agents, and options of each. Each life is lived once, for all tests of it."""
 
 
 def tiny(agent: str, **options: Any) -> LifeConfig:
@@ -61,13 +81,38 @@ def test_robots_have_settings_of_their_own():
     assert life.settings.offline.candidates == 10
 
 
+def same(one: object, other: object) -> bool:
+    leaves = [jax.tree.leaves(tree) for tree in (one, other)]
+    return all(map(np.array_equal, *leaves)) and len({*map(jax.tree.structure, (one, other))}) == 1
+
+
+def test_practice_begins_timidly_where_a_known_last_module_meets_the_goal_in_no_episode():
+    """Output layers of actor and critics say a hundredth of what the bank's do; all else is the bank's, which stays."""
+    agent, key = build(tiny("comp-struct")), jax.random.key(0)
+    bank = jax.tree.map(lambda leaf: leaf + 0.5, agent.init(key=key).params)  # as if learnt: no bias is zero
+    before = jax.tree.map(np.array, bank)
+
+    def begun(structure: Structure, *, solved: bool) -> Chain:
+        return agent.beginning(AgentState(bank, Facts(structures=((0, 0, 0), structure)), solved=solved), key=key)
+
+    for structure in ((0, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1)):
+        assert same(begun(structure, solved=True), bank.pick(structure))
+        *early, last = bank.pick(structure)
+        timid = [replace(net, out=jax.tree.map(lambda leaf: np.float32(0.01) * leaf, net.out)) for net in last.networks]
+        less = (*early, replace(last, networks=tuple(timid)))
+        assert len(timid) == 3 and not same(less, bank.pick(structure))
+        assert same(begun(structure, solved=False), less if structure[-1] == 0 else bank.pick(structure))
+    assert same(bank, before)
+
+
 @pytest.fixture(scope="module")
 def robots(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Lived]:
-    """The tiny life of an agent, lived once, with all its checkpoints."""
+    """The tiny life of a name, lived once, with all its checkpoints."""
 
     @cache
-    def of(agent: str) -> Lived:
-        path, config = tmp_path_factory.mktemp(agent) / "life", tiny(agent, **AMPLE.get(agent, {}))
+    def of(name: str) -> Lived:
+        agent, options = LIVES[name]
+        path, config = tmp_path_factory.mktemp("robot") / "life", tiny(agent, **options)
         with pytest.MonkeyPatch.context() as patch, lenient():
             patch.setattr(checkpoints, "KEEP", 10**6)
             run_life(config, path, save_every=0)
@@ -80,6 +125,13 @@ def records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
 
 
+def end_of(run: RunDirectory) -> tuple[Any, ...]:
+    """What a life comes to: all that it told, its last state, and the checksums of its replay."""
+    last = max(run.checkpoints.numbers())
+    state = run.checkpoints.path(last) / STATE
+    return (run.path / "metrics.jsonl").read_bytes(), state.read_bytes(), run.checkpoints.look(last).replay
+
+
 def test_a_life_has_all_phases(robots: Callable[[str], Lived]):
     lived = robots("comp-struct")
     assert {"online", "offline"} <= lived.phases()
@@ -87,48 +139,58 @@ def test_a_life_has_all_phases(robots: Callable[[str], Lived]):
     assert {"curve", "structure", "evaluation", "offline", "retention"} <= kinds
 
 
+@pytest.mark.parametrize("name", LIVES)
+def test_agents_live_with_robots(robots: Callable[[str], Lived], name: str):
+    lived = robots(name)
+    summary = json.loads((lived.path / "summary.json").read_text())
+    assert len(summary["seen"]["return"]) == len(lived.config.chosen) == LIVES[name][1].get("tasks", 3)
+
+
+@pytest.mark.usefixtures("drawing")
+def test_play_films_a_learnt_policy(robots: Callable[[str], Lived], tmp_path: Path):
+    """The first state, that after four steps of six, and the end for a second more, with words below each."""
+    path, task = robots("comp-struct").path, "none/can/IIWA"
+    end = command("play", str(path), "--task", task, "--episodes", "1", "--out", "x.gif", cwd=tmp_path)
+    assert re.fullmatch(rf".*/life in {task}: mean return .*, goal met in 0 of 1 episodes: x.gif\n", end.out), end.err
+    with Image.open(tmp_path / "x.gif") as film:
+        shown = [(np.asarray(frame.convert("RGB")), frame.info["duration"]) for frame in Frames(film)]
+    frames, milliseconds = zip(*shown, strict=True)
+    assert milliseconds == (100, 100, 1100)
+    first, second, third = (frame[:HEIGHT] for frame in frames)
+    assert min((one != other).mean() for one, other in ((first, second), (second, third))) > 0.01
+    white = np.full_like(first, 255)
+    words = with_captions(captioned(white, task), captions(Now(0, 6), "episode 1 of 1", "0-0-0"))
+    assert frames[0].shape == words.shape
+    others = [((frame[HEIGHT:] < 128) != (words[HEIGHT:] < 128)).mean() for frame in frames]
+    assert others[0] < 0.002 < 0.01 < min(others[1:])
+
+
 @pytest.mark.parametrize(
-    ("agent", "phase"),
+    ("name", "phase"),
     [
         ("comp-struct", "online"),
         ("comp-struct", "offline"),
         ("comp-search", "structure"),
+        ("real-bcq", "offline"),
+        ("awac", "offline"),
+        ("mtl", "online"),
+        ("finetune", "online"),
+        ("reset-distill", "offline"),
         ("pc", "offline"),
+        ("pc-bcq", "offline"),
     ],
 )
 def test_killed_and_resumed_it_ends_with_the_same_bytes(
-    robots: Callable[[str], Lived], tmp_path: Path, agent: str, phase: str
+    robots: Callable[[str], Lived], tmp_path: Path, name: str, phase: str
 ):
-    lived = robots(agent)
-    assert phase in lived.phases()
-    run = lived.copy(tmp_path / "life", lived.amid(phase))
+    lived = robots(name)
+    number = lived.amid(phase)
+    at, stages = lived.described()[number], lived.config.stages.stages
+    assert at.facts.phase == phase and at.facts.done > 0 and at.stage == len(stages) - 1
+    run = lived.copy(tmp_path / "life", number)
     with lenient():
         run_life(None, run.path, save_every=0)
-    assert (run.path / "metrics.jsonl").read_bytes() == (lived.path / "metrics.jsonl").read_bytes()
-    last, first = max(described(run.path)), max(lived.described())
-    one, other = (path / "checkpoints" / f"{n:08d}" for path, n in ((run.path, last), (lived.path, first)))
-    arrays = {file.name for file in other.iterdir() if file.suffix == ".safetensors"}
-    assert arrays and all((one / name).read_bytes() == (other / name).read_bytes() for name in arrays)
-
-
-@pytest.mark.parametrize(
-    ("agent", "options"),
-    [
-        ("stl", {"tasks": 1, "world": {**WORLD, "preset": "paper"}}),
-        ("mtl", {"tasks": 2, "world": {**WORLD, "objects": ["can"]}}),
-        ("finetune", {"tasks": 2}),
-        ("reset-distill", {"tasks": 2}),
-        ("pc-bcq", {"tasks": 2}),
-        ("comp-struct", {"tasks": 2, "offline": {"consolidator": "real-bcq", "epochs": 2, "batch": 8}}),
-        ("comp-struct", {"tasks": 2, "offline": {"consolidator": "awac", "epochs": 2, "batch": 8}}),
-        ("comp-struct", {"tasks": 2, "critic": "states"}),
-        ("pc-bcq", {"tasks": 2, "critic": "states"}),
-    ],
-)
-def test_agents_live_with_robots(agent: str, options: dict[str, Any], tmp_path: Path):
-    with lenient():
-        summary = run_life(tiny(agent, **options), tmp_path / "life")
-    assert len(summary["seen"]["return"]) == options["tasks"]
+    assert end_of(run) == end_of(lived.run)
 
 
 def test_practice_may_begin_with_known_actors_and_fresh_critics():
