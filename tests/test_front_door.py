@@ -6,7 +6,8 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import fields, make_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,17 @@ import jax
 import numpy as np
 import pytest
 from lives import Lived, small
-from terminal import command, lenient
+from terminal import End, command, lenient
 
 import modlife
+from modlife.cli import train
 from modlife.errors import InputError, StoreError
+from modlife.lifelong.agents import AGENTS, AgentEntry
 from modlife.lifelong.loop import Moment
+from modlife.lifelong.settings import Online
 from modlife.metrics import stages_of
 from modlife.runs.config import LifeConfig, build
+from modlife.runs.config_files import life_of
 from modlife.runs.many import as_options
 from modlife.runs.restore import newest
 from modlife.runs.store import RunDirectory
@@ -68,6 +73,51 @@ def test_what_is_wrong_is_said(make: Callable[[], Any], sentence: str):
     with pytest.raises(InputError) as caught:
         make()
     assert str(caught.value).startswith(sentence)
+
+
+@pytest.fixture
+def odd(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], type]]:
+    """Registers an agent of another package, whose settings have one field with this name more."""
+
+    def register(name: str) -> type:
+        kind = make_dataclass("OddSettings", [(name, int, 7)], bases=(Online,), frozen=True)
+        monkeypatch.setattr(AGENTS, "_entries", {one.name: one for one in AGENTS if one.name != "odd"})
+        modlife.register(AgentEntry("odd", "another's", "Odd", "#123456", "modlife.lifelong.finetune:build", kind))
+        return kind
+
+    yield register
+    monkeypatch.undo()
+    assert "odd" not in AGENTS.names
+
+
+OTHERS = {one.name for kind in (LifeConfig, train.Options) for one in fields(kind)} - {"life"}
+"""Options of a life that are not its agent's."""
+
+
+@pytest.mark.parametrize("name", sorted(OTHERS))
+def test_an_agents_option_is_not_called_as_one_that_all_agents_have(odd: Callable[[str], type], name: str):
+    """From Python and a file both would be set in silence; the command line cannot tell them apart."""
+    kind = odd(name)
+    sentence = (
+        f"The agent 'odd' has a setting '{name}', which is the name of an option that all agents have: in the agent's "
+        "package, give this field of OddSettings another name."
+    )
+    for make in (
+        lambda: modlife.config("odd"),
+        lambda: LifeConfig(agent="odd", settings=kind()),
+        lambda: life_of({"agent": "odd"}, where="life.toml", chosen={}),
+    ):
+        with pytest.raises(InputError) as caught:
+            make()
+        assert str(caught.value).endswith(sentence)
+    assert command("config", "--agent", "odd") == End(2, "", f"modlife: {sentence}\n")
+
+
+def test_an_agents_option_may_have_any_other_name(odd: Callable[[str], type]):
+    odd("patience")
+    assert modlife.config("odd", patience=3, seed=1).settings.patience == 3
+    end = command("config", "--agent", "odd", "--patience", "4", "--seed", "5")
+    assert (end.code, "patience = 4\n" in end.out, "seed = 5\n" in end.out) == (0, True, True)
 
 
 def test_a_life_is_lived_watched_left_and_gone_on_with(lives: Callable[[str], Lived], tmp_path: Path):

@@ -9,7 +9,7 @@ import random
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lives import Lived, everything, found_in, go_on, pipe, restore, small, step
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 import modlife
 from modlife.errors import InputError, StoreError
@@ -96,8 +96,18 @@ def bomb(kind: str, marker: Path) -> bytes:
 
 @pytest.fixture
 def run(searched: Lived, tmp_path: Path) -> RunDirectory:
-    """A copy that a test may change, in the middle of the offline phase."""
+    """A copy that a test may change, in the middle of the offline phase.
+
+    Of one agent, for tests of what is the same whoever lives: manifest, metrics, history, summary, lock, folders, and
+    how JSON is read. What agents save themselves, which is the state, replay, and what is said of them, is tried with
+    the `life` of each.
+    """
     return alone(searched, tmp_path / "run", "offline")
+
+
+def fullest(life: Lived, folder: Path) -> RunDirectory:
+    """The same of any agent, in the phase with most to save."""
+    return alone(life, folder, "offline" if "offline" in life.phases() else "online")
 
 
 def alone(life: Lived, folder: Path, phase: str) -> RunDirectory:
@@ -111,6 +121,12 @@ def alone(life: Lived, folder: Path, phase: str) -> RunDirectory:
 def only(run: RunDirectory) -> Path:
     (number,) = run.checkpoints.numbers()
     return run.checkpoints.path(number)
+
+
+def saved(run: RunDirectory) -> list[Path]:
+    """The files of the only checkpoint, with those of its replay."""
+    replay = run.checkpoints.verify(only(run))[0].replay
+    return [only(run) / INDEX, only(run) / STATE, *map(run.checkpoints.replay_path, replay)]
 
 
 def read_all(run: RunDirectory) -> None:
@@ -133,13 +149,24 @@ def test_the_bombs_go_off_where_pickle_is_used(tmp_path: Path, kind: str):
 
 
 @pytest.mark.parametrize("kind", ["pickle", "npy"])
-@pytest.mark.parametrize("name", ["manifest.json", "metrics.jsonl", "summary.json", INDEX, STATE, "replay"])
+@pytest.mark.parametrize("name", ["manifest.json", "metrics.jsonl", "summary.json"])
 def test_pickles_do_nothing(run: RunDirectory, tmp_path: Path, name: str, kind: str):
-    checkpoint = only(run)
-    path = {INDEX: checkpoint / INDEX, STATE: checkpoint / STATE, "replay": next(run.checkpoints.replay.iterdir())}
-    path.get(name, run.path / name).write_bytes(bomb(kind, tmp_path / "marker") + b"\n")
-    with pytest.raises(InputError, match=re.escape(str(path.get(name, run.path / name)))):
+    (run.path / name).write_bytes(bomb(kind, tmp_path / "marker") + b"\n")
+    with pytest.raises(InputError, match=re.escape(str(run.path / name))):
         read_all(run)
+    assert not (tmp_path / "marker").exists()
+
+
+def test_pickles_among_what_an_agent_saves_do_nothing(life: Lived, tmp_path: Path):
+    run = fullest(life, tmp_path / "run")
+    for path in saved(run):
+        right = path.read_bytes()
+        for kind in ("pickle", "npy"):
+            path.write_bytes(bomb(kind, tmp_path / "marker") + b"\n")
+            with pytest.raises(InputError, match=re.escape(str(path))):
+                read_all(run)
+        path.write_bytes(right)
+    read_all(run)
     assert not (tmp_path / "marker").exists()
 
 
@@ -155,39 +182,67 @@ def reseal(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     (folder / INDEX).write_bytes(forged(body))
 
 
-def strange_bytes(marker: Path) -> dict[str, bytes]:
+def strange_bytes(right: dict[str, np.ndarray], names: Sequence[str], marker: Path) -> dict[str, bytes]:
+    """What holds no arrays, or not those that a file should hold: some by name are not there, or are others."""
     header = json.dumps({"rows": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}).encode()
+    arrays = {
+        "none": {},
+        "others": {"rows": np.zeros((2, 2), np.uint32), "x": np.zeros(1)},
+        "one more": right | {"x": np.zeros(1)},
+        **{f"no {name}": {other: array for other, array in right.items() if other != name} for name in names},
+        **{f"{name} of another type": right | {name: right[name].astype(np.float64)} for name in names},
+        **{f"{name} of another shape": right | {name: right[name][None]} for name in names},
+    }
+    if "rows" in right:
+        rows, times = right["rows"], right["times"]
+        arrays |= {
+            "longer rows": right | {"rows": np.concatenate([rows, rows], axis=-1)},
+            "too many rows": right | {"rows": np.concatenate([rows] * 9), "times": 9 * times},
+            "too many times": right | {"times": np.array([len(rows)])},
+            "times before the start": right | {"times": np.array([-1])},
+        }
     return {
         "pickle": bomb("pickle", marker),
         "npy": bomb("npy", marker),
         "nothing": b"",
         "a long header": b"\xff" * 8,
         "a type that NumPy has not": len(header).to_bytes(8, "little") + header + b"\0",
-        "other arrays": save({"rows": np.zeros((2, 2), np.uint32), "x": np.zeros(1)}),
-        "floats": save({"rows": np.zeros((2, 2, 2), np.float32)}),
-        "no times": save({"rows": np.zeros((3, 4, 14), np.uint32)}),
-        "other rows": save({"rows": np.zeros((2, 4, 3), np.uint32), "times": np.array([1])}),
-        "too many rows": save({"rows": np.zeros((999, 4, 14), np.uint32), "times": np.array([998])}),
-        "too many times": save({"rows": np.zeros((3, 4, 14), np.uint32), "times": np.array([3])}),
-        "times before the start": save({"rows": np.zeros((3, 4, 14), np.uint32), "times": np.array([-1])}),
+        **{what: save(some) for what, some in arrays.items()},
     }
 
 
-@pytest.mark.parametrize("what", strange_bytes(Path()))
-@pytest.mark.parametrize("part", ["state", "replay"])
-def test_strange_bytes_with_the_right_checksum_do_nothing(run: RunDirectory, tmp_path: Path, part: str, what: str):
-    folder, data = only(run), strange_bytes(tmp_path / "marker")[what]
-    file = Named.of(data)
-    if part == "state":
+def test_strange_bytes_with_the_right_checksum_do_nothing(life: Lived, tmp_path: Path):
+    """In place of the state, and of the oldest and the newest replay."""
+    run, rng = fullest(life, tmp_path / "run"), random.Random(life.config.agent)
+    folder = only(run)
+    index, replay = folder / INDEX, run.checkpoints.verify(folder)[0].replay
+    for place in ("state", *{0, len(replay) - 1}) if replay else ("state",):
+        path = folder / STATE if place == "state" else run.checkpoints.replay_path(replay[place])
+        before, right = {one: one.read_bytes() for one in (path, index)}, load(path.read_bytes())
+        names = rng.sample(sorted(right), 1) if place == "state" else list(right)
+        for what, data in strange_bytes(right, names, tmp_path / "marker").items():
+            put_in_place(run, place, data)
+            try:
+                read_all(run)
+            except InputError as error:
+                assert "\n" not in str(error) and str(error).startswith(f"'{run.path}")
+            else:
+                pytest.fail(f"{place}: {what} was not noticed")
+        for one, data in before.items():
+            one.write_bytes(data)
+    read_all(run)
+    assert not (tmp_path / "marker").exists()
+
+
+def put_in_place(run: RunDirectory, place: str | int, data: bytes) -> None:
+    """The bytes as the state of the checkpoint, or as the replay of a task, with the right checksum."""
+    folder, file = only(run), File.of(data)
+    if isinstance(place, str):
         (folder / STATE).write_bytes(data)
-        reseal(folder, lambda body: body.update(state=to_json(File.of(data))))
+        reseal(folder, lambda body: body.update(state=to_json(file)))
     else:
         run.checkpoints.replay_path(file).write_bytes(data)
-        reseal(folder, lambda body: body["replay"].__setitem__(0, to_json(file)))
-    with pytest.raises(InputError, match=f"^'{run.path}") as caught:
-        read_all(run)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "marker").exists()
+        reseal(folder, lambda body: body["replay"].__setitem__(place, to_json(Named.of(data))))
 
 
 def places(value: Any, path: tuple = ()) -> Iterator[tuple]:

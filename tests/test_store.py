@@ -144,6 +144,23 @@ def test_damage_is_named_and_the_checkpoint_before_it_is_used(
         assert [first in complaint for complaint in found.complaints] == [True]
 
 
+def test_damage_to_any_file_of_any_agent_is_named(life: Lived, tmp_path: Path):
+    """In its fullest phase: what is in its files, and how many there are, follows from the agent."""
+    run = life.copy(tmp_path / "run", life.amid("offline" if "offline" in life.phases() else "online"))
+    replay = run.checkpoints.verify(last(run))[0].replay
+    for path in (last(run) / INDEX, last(run) / STATE, *map(run.checkpoints.replay_path, replay)):
+        data = path.read_bytes()
+        for name in DAMAGE.keys() - {"swapped"}:
+            DAMAGE[name](run, path)
+            with pytest.raises(InputError, match=re.escape(f"'{path}'")):
+                verify(run)
+            if path.is_dir():
+                path.rmdir()
+            path.unlink(missing_ok=True)
+            path.write_bytes(data)
+    assert not found_in(run, life.config).complaints
+
+
 def test_every_flipped_bit_and_every_cut_is_noticed(run: RunDirectory):
     rng = random.Random(0)
     for path in parts(run).values():

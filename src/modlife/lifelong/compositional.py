@@ -1,15 +1,32 @@
-"""The paper's agent: Lifelong Compositional RL, Algorithm 1.
+"""The paper's agent: Lifelong Compositional RL. Its Algorithm 1 as it is printed; at the right, what each line is here.
 
-loop
-t <- getTask();  T <- T + 1
-if T <= k:  steps <- 0;  s_d <- T for all d             // Initialize modules           `known`
-else:       s, steps <- discreteSearch()                // Find module combination      `ChooseStructure`
-while steps < onlineSteps:                              // Online exploration           `Explore`
-s, a, r, s' <- rollouts(π, iterSteps);  buffer[t].push(s, a, r, s')
-π, Q <- RLStep(s, a, r, s', π, Q);  steps <- steps + iterSteps
-if T > k:  M <- bckModules                              // The copy goes ...            `adopt`
-for i = 1 ... offlineSteps:                             // Off-line improvement         `Consolidate`
-for t = 1 ... seenTasks:  s, a, r, s' <- buffer[t].sample();  π, Q <- batch RL, only this task's modules
+    T <- 0                                                                     no task is `met`
+    loop                                                                       `live`
+        t <- getTask();  T <- T + 1                                            the next stage of the `Curriculum`
+        if T <= k                                // Initialize modules         `known`
+            steps <- 0;  s_d <- T for all d
+        else                                     // Find module combination    `ChooseStructure`
+            s, steps <- discreteSearch()                                       `Exhaustive`, or another of `SEARCHES`
+            bckModules <- clone(M)                                             the bank, which is a value
+        π⁽ᵗ⁾, Q⁽ᵗ⁾ <- modularNets(M, s)                                        `beginning`: a copy
+        // Online exploration                                                  `Explore`
+        while steps < onlineSteps
+            s, a, r, s' <- rollouts(π⁽ᵗ⁾, iterSteps)                           `PPO.collect`
+            buffer[t].push(s, a, r, s')                                        `Explore.replay`
+            π⁽ᵗ⁾, Q⁽ᵗ⁾ <- RLStep(s, a, r, s', π⁽ᵗ⁾, Q⁽ᵗ⁾)                      `PPO.epoch`
+            steps <- steps + iterSteps
+        // Off-line comp. improvement                                          `Consolidate`
+        if T < numModules                                                      `adopt`
+            M <- bckModules
+        for i = 1, ..., offlineSteps                                           `Consolidator.run`
+            for t = 1, ..., seenTasks                                          `lessons_of`: what shares a module
+                s, a, r, s' <- buffer[t].sample()                              `Rows`
+                π⁽ᵗ⁾ <- argmin[π~] NLL(π~(s), a)                               `BCQ.terms`
+                a' <- argmax[a~: π⁽ᵗ⁾(s', a~) > τ] Q⁽ᵗ⁾(s', a~)                `BCQ.targets`
+                targetQ <- r + Q⁽ᵗ⁾'(s', a')                                   `losses.bcq_target`
+                Q⁽ᵗ⁾ <- argmin[Q~] (Q~(s, a) - targetQ)                        `BCQ.terms`
+
+Printed the wrong way round is `T < numModules`: tasks with T > k get the bank back (docs/details.md, 34).
 """
 
 import math

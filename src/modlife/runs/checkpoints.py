@@ -275,6 +275,8 @@ class Checkpoints:
         rows, times = (arrays.get(name, np.zeros(0)) for name in ("rows", "times"))
         if (rows.ndim, rows.dtype, times.shape, times.dtype.kind) != (3, np.uint32, (1,), "i"):
             raise InputError(f"'{path}' holds no replay rows.")
+        if odd := sorted({*arrays} - {"rows", "times", *MORE}):
+            raise InputError(f"'{path}' holds '{odd[0]}', which is no part of replay. {OTHER_VERSION}")
         more = {name: usual if (found := arrays.get(name)) is None else found for name, usual in MORE.items()}
         if any((more[name].ndim, more[name].dtype) != (usual.ndim, usual.dtype) for name, usual in MORE.items()):
             raise InputError(f"'{path}' holds no replay: {', '.join(MORE)} are of other kinds.")

@@ -19,6 +19,10 @@ from modlife.types import Curriculum, Task
 
 SCHEMA = 3
 """Version of a config's JSON."""
+BESIDE = ("domain", "threads", "out", "config", "resume", "resume_or_begin", "wait", "parent", "save_every")
+"""Options that stand beside a life's own, on the command line and in files."""
+CHOSEN = ("search", "offline")
+"""Options that choose from tables of the agent's settings, and may be called as these fields are."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class LifeConfig:
         check_fields(self)
         if self.settings is None:
             object.__setattr__(self, "settings", usual_settings(self.entry, self.domain))
-        if type(self.settings) is not resolve(self.entry.settings):
+        if type(self.settings) is not settings_class(self.entry):
             raise InputError(f"Settings of the agent '{self.agent}' cannot be {type(self.settings).__name__}.")
         if self.steps < 1:
             raise InputError(f"steps = {self.steps}, but an agent needs at least 1 environment step per task to learn.")
@@ -132,9 +136,21 @@ def build(config: LifeConfig, *, devices: int = 1) -> Any:
     return resolve(config.entry.build)(plan)
 
 
+def settings_class(entry: AgentEntry) -> Any:
+    """The class of an agent's settings; none of its fields is called as an option that is not the agent's."""
+    kind, taken = resolve(entry.settings), {one.name for one in dataclasses.fields(LifeConfig)} | {*BESIDE}
+    for one in dataclasses.fields(kind):
+        if one.name in taken or (one.name in CHOSEN and TABLE not in one.metadata):
+            raise InputError(
+                f"The agent '{entry.name}' has a setting '{one.name}', which is the name of an option that all agents "
+                f"have: in the agent's package, give this field of {kind.__name__} another name."
+            )
+    return kind
+
+
 def usual_settings(entry: AgentEntry, domain: Domain) -> Any:
     """The settings of an agent without any option, in a domain."""
-    kind, usual = resolve(entry.settings), resolve(domain.usual) or {}
+    kind, usual = settings_class(entry), resolve(domain.usual) or {}
     own = {one.name for one in dataclasses.fields(kind)}
     return from_json(kind, {name: value for name, value in usual.items() if name in own}, where="usual settings")
 
@@ -177,7 +193,7 @@ def life_from_json(data: Any, *, where: str = "config") -> LifeConfig:
     agent = data.get("agent", LifeConfig.agent)
     if not isinstance(agent, str):
         raise InputError(f"{where}.agent = {shown(agent)}, which is not a text.")
-    settings = from_json(resolve(AGENTS[agent].settings), data.pop("settings", {}), where=f"{where}.settings")
+    settings = from_json(settings_class(AGENTS[agent]), data.pop("settings", {}), where=f"{where}.settings")
     return from_json(LifeConfig, data, where=where, given={"settings": settings})
 
 
@@ -245,7 +261,7 @@ def upgraded(data: dict[str, Any], *, where: str) -> dict[str, Any]:
         "offline": {"consolidator": "bcq", **{renamed.get(name, name): value for name, value in bcq.items()}},
     }
     agent = data.get("agent", "mtl")
-    takes = dataclasses.fields(resolve(AGENTS[agent].settings)) if isinstance(agent, str) else ()
+    takes = dataclasses.fields(settings_class(AGENTS[agent])) if isinstance(agent, str) else ()
     settings = {one.name: options[one.name] for one in takes if one.name in options}
     rest = {name: value for name, value in data.items() if name not in {*options, "bcq", "search_episodes", "world"}}
     odd = sorted(set(rest) - known)

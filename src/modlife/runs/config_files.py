@@ -25,9 +25,8 @@ from modlife.checks import shown
 from modlife.domains.domain import DOMAINS
 from modlife.errors import InputError, unknown
 from modlife.lifelong.agents import AGENTS
-from modlife.registry import resolve
 from modlife.runs.codec import TABLE, to_json
-from modlife.runs.config import LifeConfig, life_from_options, usual_life
+from modlife.runs.config import LifeConfig, life_from_options, settings_class, usual_life
 from modlife.runs.durable import read_regular, reading
 from modlife.runs.sealed import MEGABYTE
 from modlife.runs.store import MANIFEST, RunDirectory
@@ -131,7 +130,7 @@ def life_of(options: Options, *, where: str, chosen: Mapping[str, str]) -> tuple
         if first[name] is not None and type(first[name]) is not kind:
             raise InputError(f"{name} = {shown(first[name])} in '{where}', which is not {what}.")
     agent, domain = AGENTS[first["agent"]], DOMAINS[first["domain"]]
-    tables = {one.name: one.metadata.get(TABLE) for one in dataclasses.fields(resolve(agent.settings))}
+    tables = {one.name: one.metadata.get(TABLE) for one in dataclasses.fields(settings_class(agent))}
     rest = {name: value for name, value in options.items() if name not in usual}
     check_names(rest, tables, where=where)
     for name, value in chosen.items():
