@@ -23,6 +23,8 @@ RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'bes
 """What axe-core looks for."""
 PATIENCE = 60.0
 """Seconds to wait for an answer."""
+REQUIRED = "MODLIFE_BROWSER_TESTS"
+"""The variable of the environment that says `required` where tests in a browser must not be skipped: in `.ci/run`."""
 
 
 def program() -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Browser, browser, program
+from browser import REQUIRED, Browser, browser, program
 from lives import Lived
 from terminal import command
 from test_figures import RESULTS, made_up
@@ -36,12 +36,16 @@ IMAGE = "<img src=x onerror=alert(1)>"
 SECTIONS = ["learning", "phases", "memory", "modules", "search", "tasks", "times", "origin"]
 
 
+def installed(found: str | None, sentence: str) -> str:
+    """What was found; where there is nothing, a skipped test, or a failed one where all of them are to run."""
+    if found is None and os.environ.get(REQUIRED) == "required":
+        pytest.fail(f"{sentence} {REQUIRED}=required asks for it; without that, these tests are skipped.")
+    return found or pytest.skip(sentence)
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    name = program()
-    if name is None:
-        pytest.skip("No Chromium or Chrome is installed.")
-    with browser(name) as found:
+    with browser(installed(program(), "No Chromium or Chrome is installed.")) as found:
         yield found
 
 
@@ -69,10 +73,20 @@ def several(committed: list[Told], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def axe() -> str:
-    found = next((spec for name in AXES if (spec := importlib.util.find_spec(name))), None)
-    if found is None or found.origin is None:
-        pytest.skip("axe-core is not installed; `pip install axe-core-python` brings it.")
-    return Path(found.origin).with_name("axe.min.js").read_text()
+    found = next((spec.origin for name in AXES if (spec := importlib.util.find_spec(name))), None)
+    sentence = "axe-core is not installed; `pip install axe-core-python` brings it."
+    return Path(installed(found, sentence)).with_name("axe.min.js").read_text()
+
+
+def test_a_missing_browser_fails_where_it_is_required_and_is_skipped_elsewhere(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv(REQUIRED, raising=False)
+    with pytest.raises(pytest.skip.Exception, match=r"No browser\."):
+        installed(program(), "No browser.")
+    monkeypatch.setenv(REQUIRED, "required")
+    with pytest.raises(pytest.fail.Exception, match=r"No browser\. MODLIFE_BROWSER_TESTS=required asks for it"):
+        installed(program(), "No browser.")
+    assert f"export {REQUIRED}=required" in (RESULTS.parent / ".ci/run").read_text()
 
 
 def charts(found: Browser) -> list[dict[str, Any]]:
