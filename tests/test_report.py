@@ -488,6 +488,12 @@ def test_alarms_and_repairs_are_told(lives: Callable[[str], Lived]):
     assert found and f"looked at {looked} times; {found} looks found some that were harmed" in text
 
 
+def test_options_that_were_left_out_are_told_as_what_they_mean(one: Path):
+    text = one.read_text()
+    for name, value in {"modules": 4, "tasks": 64, "curriculum": "paper"}.items():
+        assert f'<th scope="row">{name}<td>{value}\n' in text
+
+
 def test_the_page_may_do_nothing_but_what_it_came_with(one: Path):
     text = one.read_text()
     assert "default-src &#x27;none&#x27;; script-src &#x27;sha256-" in text
