@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests python scripts/report_checks.py
 
-The pages: one life of 64 tasks; all compositional and multi-task lives. They keep axe-core busy for most of a minute
-each, which is too long for a test.
+The pages: one life of 64 tasks; all compositional and multi-task lives. Tests look at the first only once, and not at
+the second, which keeps axe-core busy for too long.
 """
 
 import importlib.util

@@ -324,8 +324,11 @@ def test_what_is_usual_is_the_same_whether_it_was_said_or_not(tmp_path: Path):
         made_up(tmp_path / "a", tasks=None, seed=0),
         made_up(tmp_path / "b", tasks=64, seed=1, curriculum="paper"),
     ]
-    (group,) = grouped(read_lives(runs), lambda life: life.agent)
-    assert (group.label, len(group.lives)) == ("stl", 2)
+    runs += [
+        made_up(tmp_path / f"{n}", "comp-search", tasks=5, steps=99_999, seed=n or 0, modules=n) for n in (None, 4)
+    ]
+    found = [(group.label, len(group.lives)) for group in grouped(read_lives(runs), lambda life: life.agent)]
+    assert found == [("comp-search", 2), ("stl", 2)]
 
 
 def test_labels_say_what_differs_and_where_that_is_too_much_which_run(tmp_path: Path):
@@ -366,7 +369,7 @@ def test_a_way_that_is_chosen_by_name_stands_for_its_options(tmp_path: Path):
     lives = read_lives(runs)
     assert [one.label for one in grouped(lives[:2], lambda life: "x")] == ["x, search halving", "x, search exhaustive"]
     labels = [one.label for one in grouped([lives[0], *read_lives([other])], lambda life: "x")]
-    assert labels == ["x, modules None, search halving", "x, modules 3, search exhaustive"]
+    assert labels == ["x, modules 4, search halving", "x, modules 3, search exhaustive"]
     alone = read_lives([made_up(tmp_path / "nc", "comp-search-nc", search="halving"), made_up(tmp_path / "stl")])
     labels = [one.label for one in grouped([lives[1], *alone], lambda life: life.agent)]  # not to be mistaken
     assert labels == ["comp-search, search exhaustive", "comp-search-nc, search halving", "stl"]

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Browser, browser, program
+from browser import REQUIRED, Browser, browser, program
 from lives import Lived
+from PIL import Image
 from terminal import command
 from test_figures import RESULTS, made_up
 
@@ -36,12 +37,16 @@ IMAGE = "<img src=x onerror=alert(1)>"
 SECTIONS = ["learning", "phases", "memory", "modules", "search", "tasks", "times", "origin"]
 
 
+def installed(found: str | None, sentence: str) -> str:
+    """What was found; where there is nothing, a skipped test, or a failed one where all of them are to run."""
+    if found is None and os.environ.get(REQUIRED) == "required":
+        pytest.fail(f"{sentence} {REQUIRED}=required asks for it; without that, these tests are skipped.")
+    return found or pytest.skip(sentence)
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    name = program()
-    if name is None:
-        pytest.skip("No Chromium or Chrome is installed.")
-    with browser(name) as found:
+    with browser(installed(program(), "No Chromium or Chrome is installed.")) as found:
         yield found
 
 
@@ -69,10 +74,20 @@ def several(committed: list[Told], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def axe() -> str:
-    found = next((spec for name in AXES if (spec := importlib.util.find_spec(name))), None)
-    if found is None or found.origin is None:
-        pytest.skip("axe-core is not installed; `pip install axe-core-python` brings it.")
-    return Path(found.origin).with_name("axe.min.js").read_text()
+    found = next((spec.origin for name in AXES if (spec := importlib.util.find_spec(name))), None)
+    sentence = "axe-core is not installed; `pip install axe-core-python` brings it."
+    return Path(installed(found, sentence)).with_name("axe.min.js").read_text()
+
+
+def test_a_missing_browser_fails_where_it_is_required_and_is_skipped_elsewhere(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv(REQUIRED, raising=False)
+    with pytest.raises(pytest.skip.Exception, match=r"No browser\."):
+        installed(program(), "No browser.")
+    monkeypatch.setenv(REQUIRED, "required")
+    with pytest.raises(pytest.fail.Exception, match=r"No browser\. MODLIFE_BROWSER_TESTS=required asks for it"):
+        installed(program(), "No browser.")
+    assert f"export {REQUIRED}=required" in (RESULTS.parent / ".ci/run").read_text()
 
 
 def charts(found: Browser) -> list[dict[str, Any]]:
@@ -86,19 +101,22 @@ def charts(found: Browser) -> list[dict[str, Any]]:
     }))""")
 
 
+def opening(found: Browser, out: Path) -> Iterator[float]:
+    """Milliseconds until a page was complete, of up to three times: the machine may be busy."""
+    for _ in range(3):
+        found.open(out)
+        yield found.ask("performance.getEntriesByType('navigation')[0].domComplete")
+
+
 def test_the_page_of_a_life_is_small_and_opens_at_once(chromium: Browser, one: Path):
     assert one.stat().st_size < 500_000
-    took = []
-    for _ in range(3):
-        chromium.open(one)
-        took.append(chromium.ask("performance.getEntriesByType('navigation')[0].domComplete"))
-    assert min(took) < 1000
+    assert any(took < 1000 for took in opening(chromium, one))
 
 
-def test_the_page_of_twenty_lives_is_small(chromium: Browser, several: Path):
+def test_the_page_of_twenty_lives_is_small_and_opens_at_once(chromium: Browser, several: Path):
     assert several.stat().st_size < 5_000_000
     chromium.like()
-    chromium.open(several)
+    assert any(took < 1000 for took in opening(chromium, several))
     assert chromium.complaints == []
     assert all(chart["marks"] and chart["drawn"] for chart in charts(chromium))
     assert (
@@ -147,6 +165,29 @@ def test_every_chart_is_drawn_without_complaint(chromium: Browser, one: Path, th
     assert chromium.ask("document.documentElement.scrollWidth") == width  # nothing stands out
     grounds = {"light": "rgb(244, 246, 249)", "dark": "rgb(14, 17, 22)"}
     assert chromium.ask("getComputedStyle(document.body).backgroundColor") == grounds[theme]
+
+
+def pixels(found: Browser, page: Path, theme: str) -> np.ndarray:
+    """The whole page in a theme, every fourth line and column of it: [row, column, red green blue]."""
+    found.like(prefers_color_scheme=theme)
+    found.open(page)
+    picture = page.with_name(f"{theme}.png")
+    found.picture(picture)
+    with Image.open(picture) as image:
+        return np.asarray(image.convert("RGB"))[::4, ::4]
+
+
+def test_pictures_in_both_themes_differ_and_neither_is_blank(chromium: Browser, one: Path):
+    light, dark = (pixels(chromium, one, theme) for theme in ("light", "dark"))
+    assert light.shape == dark.shape and light.shape[0] > 800 and light.shape[1:] == (320, 3)
+    assert (light != dark).any(axis=2).mean() > 0.9 and light.mean() > 200 and dark.mean() < 80
+    for shown in (light, dark):
+        assert (shown != shown[0, 0]).any(axis=2).mean() > 0.5  # most of the page is cards ...
+        assert (np.ptp(shown, axis=1).max(axis=1) > 50).mean() > 0.4  # ... and much of them has something on it
+    fills = chromium.ask(
+        "[...document.querySelectorAll('#modules .area text')].map((one) => getComputedStyle(one).fill)"
+    )
+    assert set(fills) == {"rgb(0, 0, 0)", "rgb(255, 255, 255)"}
 
 
 def test_without_scripts_all_charts_and_tables_are_there(chromium: Browser, one: Path):
@@ -198,11 +239,21 @@ def test_arrow_keys_read_the_values(chromium: Browser, one: Path):
     chromium.until("!document.querySelector('#memory details').open")
 
 
+def by_tab(found: Browser) -> int:
+    """Which chart it is that Tab, pressed again and again, comes to next: -1 where there is none."""
+    for _ in range(20):
+        found.key("Tab")
+        place = found.ask("[...document.querySelectorAll('.plot')].indexOf(document.activeElement)")
+        if place >= 0:
+            return place
+    return -1
+
+
 def test_every_chart_can_be_reached_and_read_by_keys(chromium: Browser, one: Path):
     chromium.like()
     chromium.open(one)
     for number in range(len(charts(chromium))):
-        chromium.ask(f"document.querySelectorAll('.plot')[{number}].focus()")
+        assert by_tab(chromium) == number
         chromium.key("ArrowRight")
         assert chromium.ask("document.activeElement.querySelector('.tip').textContent.length") > 10
         assert not chromium.ask("document.activeElement.querySelector('.cursor').hidden") or number == 4
@@ -225,6 +276,12 @@ def test_axe_finds_no_violation(chromium: Browser, searched: Lived, axe: str, tm
     chromium.like(width=width, prefers_color_scheme=theme)
     chromium.open(tmp_path / "report.html")
     chromium.ask("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert chromium.violations(axe) == []
+
+
+def test_axe_finds_no_violation_in_a_long_life(chromium: Browser, one: Path, axe: str):
+    chromium.like()
+    chromium.open(one)
     assert chromium.violations(axe) == []
 
 
@@ -431,6 +488,12 @@ def test_alarms_and_repairs_are_told(lives: Callable[[str], Lived]):
     assert found and f"looked at {looked} times; {found} looks found some that were harmed" in text
 
 
+def test_options_that_were_left_out_are_told_as_what_they_mean(one: Path):
+    text = one.read_text()
+    for name, value in {"modules": 4, "tasks": 64, "curriculum": "paper"}.items():
+        assert f'<th scope="row">{name}<td>{value}\n' in text
+
+
 def test_the_page_may_do_nothing_but_what_it_came_with(one: Path):
     text = one.read_text()
     assert "default-src &#x27;none&#x27;; script-src &#x27;sha256-" in text
@@ -446,6 +509,13 @@ def test_every_agents_colour_can_be_seen_in_both_themes(theme: str):
         assert colours.contrast(seen, ground) >= colours.CONTRAST - 0.05, entry.name
     shades = [colours.luminance(colours.parsed(one)) for one in colours.scale(theme)]
     assert shades == sorted(shades, reverse=theme == "light")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_numbers_in_cells_can_be_read_in_both_themes(theme: str):
+    for shade in map(colours.parsed, colours.scale(theme)):
+        assert colours.contrast(colours.parsed(colours.over(shade)), shade) >= colours.CONTRAST
+    assert (colours.over((0, 0, 0)), colours.over((1, 1, 1))) == ("#ffffff", "#000000")
 
 
 def test_contrast_is_that_of_the_standard():

@@ -23,6 +23,7 @@ from modlife.analysis.show import Page, alarms, differing, fitting, grouped, of_
 from modlife.analysis.sparks import BLOCKS, LETTERS, in_bins, ramp_for, sparkline, table
 from modlife.analysis.story import ModuleStory, Story, TaskStory, Value, read_story
 from modlife.domains.film import Now, captions, ending
+from modlife.runs.config import life_from_options
 from modlife.runs.shipped import SHIPPED
 from modlife.runs.store import RunWriter
 from modlife.timing import took
@@ -92,6 +93,8 @@ def test_options_that_mean_the_same_are_no_difference(searched_64: Story):
     every = read_story(RESULTS / "clear-64x250k-0")
     assert (searched_64.options["tasks"], every.options["tasks"]) == (64, None)
     assert not {"tasks", "curriculum"} & {row[0] for row in differing([searched_64, every])}
+    few = replace(searched_64, config=life_from_options("comp-search", "grid2d", {"tasks": 64, "modules": 2}))
+    assert ["modules", "4", "2"] in differing([searched_64, few])
 
 
 def test_a_change_is_sure_beyond_two_standard_errors():

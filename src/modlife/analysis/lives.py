@@ -17,8 +17,7 @@ from modlife import metrics
 from modlife.errors import InputError, StoreError
 from modlife.lifelong.agents import AGENTS
 from modlife.metrics import Curves
-from modlife.runs.codec import to_json
-from modlife.runs.config import LifeConfig
+from modlife.runs.config import LifeConfig, in_full
 from modlife.runs.store import RunDirectory
 
 RESULTS = ("seen", "unseen", "wrong_module")
@@ -63,7 +62,7 @@ class FinishedLife:
         One that goes on is like none that has ended: its plan also has how many tasks are `planned`.
         """
         planned = {"planned": len(self.config.chosen)} if self.goes_on else {}
-        return {**to_json(self.config), "tasks": self.tasks, **planned, "curriculum": self.config.order.name}
+        return {**in_full(self.config, tasks=self.tasks), **planned}
 
     @property
     def consolidator(self) -> str | None:

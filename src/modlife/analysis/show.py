@@ -14,6 +14,8 @@ from modlife.analysis.groups import in_steps
 from modlife.analysis.sparks import BLOCKS, in_bins, sparkline, table
 from modlife.analysis.story import SURE, ModuleStory, Story, TaskStory
 from modlife.errors import plain
+from modlife.runs.codec import flat
+from modlife.runs.config import in_full
 from modlife.runs.store import OLD
 from modlife.timing import took
 
@@ -328,7 +330,7 @@ def differing(stories: Sequence[Story]) -> list[list[str]]:
     """Options that are not the same in all lives that have them; a dash where one has not."""
     options = [meant(story) for story in stories]
     rows = []
-    for name in dict.fromkeys(name for own in options for name in own if name != "schema"):
+    for name in dict.fromkeys(name for own in options for name in own):
         values = {json.dumps(own[name]) for own in options if name in own}
         if len(values) > 1:
             rows.append([name, *(in_cell(own[name]) if name in own else "-" for own in options)])
@@ -337,7 +339,7 @@ def differing(stories: Sequence[Story]) -> list[list[str]]:
 
 def meant(story: Story) -> dict[str, Any]:
     """All options; where none is given for what the world or the agent says, what that is."""
-    return {**story.options, "tasks": story.standing.planned, "curriculum": story.config.order.name}
+    return flat(in_full(story.config, tasks=story.standing.planned))
 
 
 def in_cell(value: Any) -> str:

@@ -40,6 +40,10 @@ class Settings(Protocol):
         """Transitions in memory, at most: of the task in hand, of old tasks in all, and those that a learner copies."""
         return 0, 0, 0
 
+    def meant(self, graph: ProblemGraph) -> dict[str, Any]:
+        """Options that were left out, by name, as what that comes to in a world."""
+        return {}
+
 
 @dataclass(frozen=True)
 class SearchEntry:
@@ -360,6 +364,10 @@ class Searching(Structured):
     def module_count(self, graph: ProblemGraph) -> int:
         """Modules per factor."""
         return self.modules or max(graph.shape)
+
+    def meant(self, graph: ProblemGraph) -> dict[str, Any]:
+        """How many modules there are, also where nobody said it."""
+        return {"modules": self.module_count(graph)}
 
     def first_tasks(self, graph: ProblemGraph) -> int | None:
         """One for each module."""

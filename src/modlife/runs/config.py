@@ -178,6 +178,12 @@ def life_json(config: LifeConfig) -> dict[str, Any]:
     return {"schema": SCHEMA, **to_json(config)}
 
 
+def in_full(config: LifeConfig, *, tasks: int) -> dict[str, Any]:
+    """A config as JSON, of so many tasks, but with what is usual written out: lives that are alike have the same."""
+    settings = {**to_json(config.settings), **config.settings.meant(config.world.graph)}
+    return {**to_json(config), "tasks": tasks, "curriculum": config.order.name, "settings": settings}
+
+
 def life_from_json(data: Any, *, where: str = "config") -> LifeConfig:
     """A life's config from a manifest of this or an earlier schema."""
     if not isinstance(data, dict):

@@ -54,6 +54,11 @@ def readable(colour: object, theme: str) -> str:
     return written(tuple(away))
 
 
+def over(colour: Sequence[float]) -> str:
+    """Black or white: what can better be read on a colour. Its contrast is never less than the root of 21, 4.58."""
+    return max("#000000", "#ffffff", key=lambda text: contrast(parsed(text), colour))
+
+
 def told_apart(colours: Sequence[str]) -> list[str]:
     """Colours of series; one that an earlier series has is replaced by the next of the others."""
     found: list[str] = []
@@ -70,13 +75,15 @@ def scale(theme: str) -> list[str]:
 
 
 def variables(theme: str, series: Sequence[object]) -> str:
-    """The stylesheet's variables: --g0, --g1, ... for the series, --h0, --h1, ... for heat maps."""
+    """The stylesheet's variables: --g0, ... for the series, --h0, ... for heat maps, --n0, ... for numbers in them."""
     found = {f"g{number}": readable(colour, theme) for number, colour in enumerate(series)}
-    found |= {f"h{number}": colour for number, colour in enumerate(scale(theme))}
+    for number, colour in enumerate(scale(theme)):
+        found |= {f"h{number}": colour, f"n{number}": over(parsed(colour))}
     return "".join(f"--{name}:{value};" for name, value in found.items())
 
 
 def classes(series: int) -> str:
     """The rules that give elements their colours."""
     lines = [f".g{number}{{--c:var(--g{number})}}" for number in range(series)]
-    return "".join([*lines, *(f".h{number}{{fill:var(--h{number})}}" for number in range(STEPS))])
+    cells = [f".h{number}{{fill:var(--h{number})}}.plot .n{number}{{fill:var(--n{number})}}" for number in range(STEPS)]
+    return "".join([*lines, *cells])

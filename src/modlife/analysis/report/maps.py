@@ -11,8 +11,6 @@ from modlife.analysis.report.markup import Markup, element, per_cent, text_at
 
 NUMBERED = 80
 """Cells of a heat map that have their numbers in them, at most."""
-DARK = 10
-"""From this colour on, numbers in cells have the colour of the ground."""
 
 
 def height_of(rows: int, *, least: int) -> int:
@@ -28,15 +26,15 @@ def heat_map(values: Float[np.ndarray, "row column"], limits: Range, *, height: 
     shades = np.where(known, np.minimum((parts * STEPS).astype(int), STEPS - 1), -1)
     paths = [cells_path(shades == shade, shade) for shade in range(STEPS) if (shades == shade).any()]
     cells = np.argwhere(known & (values != 0)) if values.size <= NUMBERED else []
-    texts = [numbered(values, row, column, on=bool(shades[row, column] >= DARK)) for row, column in cells]
+    texts = [numbered(values, row, column, shade=int(shades[row, column])) for row, column in cells]
     picture = canvas(stretched(*paths, width=columns, height=rows), *texts, height=height)
     return Chart(kind="grid", picture=picture, height=height, **about)
 
 
-def numbered(values: Float[np.ndarray, "row column"], row: int, column: int, *, on: bool) -> Markup:
-    """The number of a cell, in ink or in the colour of the ground."""
+def numbered(values: Float[np.ndarray, "row column"], row: int, column: int, *, shade: int) -> Markup:
+    """The number of a cell, black or white as its colour asks for."""
     place = ((column + 0.5) / values.shape[1], (row + 0.5) / values.shape[0])
-    look = {"dy": ".35em", "text_anchor": "middle", "class_": "on" if on else "off"}
+    look = {"dy": ".35em", "text_anchor": "middle", "class_": f"n{shade}"}
     return text_at(*place, short(round(float(values[row, column]), 2)), **look)
 
 

@@ -8,7 +8,8 @@ from modlife.analysis.report.charts import Table
 from modlife.analysis.report.markup import Markup
 from modlife.analysis.report.sections import Fold, Part, Section, of_each, plural, shown_table
 from modlife.analysis.report.told import Study, Told
-from modlife.runs.codec import flat, to_json
+from modlife.runs.codec import flat
+from modlife.runs.config import in_full
 from modlife.runs.provenance import conditions
 
 BUT = ("seed", "grown")
@@ -63,9 +64,9 @@ def of_life(told: Told) -> list[Part]:
         ("lived in", plural(told.processes, "process", "processes")),
         *conditions(manifest).items(),
     ]
-    config = [(name, said(value)) for name, value in flat(to_json(told.life.config)).items()]
+    config = flat(in_full(told.life.config, tasks=told.planned))
     beginning = shown_table(Table(["fact", "value"], rows), "How it was begun")
-    options = shown_table(Table(["option", "value"], config), "All options")
+    options = shown_table(Table(["option", "value"], [(name, said(config[name])) for name in config]), "All options")
     return [beginning, Fold("All options", [options])]
 
 

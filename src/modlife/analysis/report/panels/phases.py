@@ -82,6 +82,7 @@ def by_phase(study: Study, after: list[str]) -> Chart:
         about=f"{study.groups[0].label}: {', '.join(means)}.",
         say="{row}, {column}: return {value}",
         y="return, mean over tasks",
+        x="when tasks were tried",
         size="half",
     )
 
