@@ -31,12 +31,14 @@ from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, label, read_life
 from modlife.analysis.measures import ALONE, scores_of_life
 from modlife.analysis.report.sections import plural
-from modlife.domains.robot.world import USUAL, RobotWorld
+from modlife.domains.domain import DOMAINS
+from modlife.domains.robot.world import RobotWorld
 from modlife.errors import InputError, unknown
 from modlife.lifelong.agents import AGENTS
 from modlife.lifelong.settings import SEARCHES
 from modlife.metrics import Curve, Scores, every_metric, known_mean, mean_and_error, steps_to
-from modlife.runs.config import LifeConfig
+from modlife.runs.codec import flat, to_json
+from modlife.runs.config import LifeConfig, usual_settings
 from modlife.runs.glimpses import all_left
 from modlife.runs.store import RunDirectory
 from modlife.timing import foreseen
@@ -60,6 +62,9 @@ MOST = RobotWorld().graph.highest_return
 """The largest return of a robot task."""
 RECENT, OFTEN = 5, 0.8
 """A task counts as learnt when its mean success over so many updates is so high."""
+ROBOTS = DOMAINS["robot"]
+BEGINNING = ("critic", "fresh_critics", "unsolved", "ppo.timid_start")
+"""Options about what practice begins with, and what it learns by."""
 AT_ONCE = 2
 """Lives at a time, where it is said how long many last."""
 PHASES = ("structure", "online", "offline", "evaluation")
@@ -410,15 +415,15 @@ def pilots() -> str:
     return markdown([*heads, "first success at", "80 % success at"], rows)
 
 
-def several_arms() -> list[FinishedLife]:
-    """Lives of several robot tasks."""
-    return lives_where(lambda config: len(config.chosen) > 1, "robot")
+def several_arms(tasks: int) -> list[FinishedLife]:
+    """Lives of so many robot tasks."""
+    return lives_where(lambda config: len(config.chosen) == tasks, "robot")
 
 
-def robot_lives() -> str:
+def robot_lives(tasks: int) -> str:
     """Several robot tasks in a row: mean returns before learning, after each phase and at the end; successes then."""
     rows = []
-    for life in several_arms():
+    for life in several_arms(tasks):
         means = [f"{value:.0f}" if np.isfinite(value) else "" for value in (bar(life, name) for name in BARS)]
         success = life.summary["seen"]["success"]
         rows.append(
@@ -433,21 +438,22 @@ def robot_lives() -> str:
 
 
 def unlike_usual(config: LifeConfig) -> str:
-    """The options in which lives of robots differ from what is usual there."""
-    settings = config.settings
-    told = {"critic": getattr(settings, "critic", "actions"), "unsolved": getattr(settings, "unsolved", "known")}
-    told["ppo.timid-start"] = settings.ppo.timid_start
-    usual = {"critic": "actions", "unsolved": "known", "ppo.timid-start": USUAL["ppo"]["timid_start"]}
-    return " ".join(
-        f"`--{name} {value:g}`" if isinstance(value, float) else f"`--{name} {value}`"
-        for name, value in told.items()
-        if value != usual[name]
-    )
+    """The options about how practice begins in which lives of robots differ from what is usual there."""
+    own, usual = (flat(to_json(one)) for one in (config.settings, usual_settings(AGENTS[config.agent], ROBOTS)))
+    return " ".join(f"`{option(name, own[name])}`" for name in BEGINNING if name in own and own[name] != usual[name])
 
 
-def robots_compared() -> str:
+def option(name: str, value: Any) -> str:
+    """An option as it is given."""
+    said = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{said}" if value else f"--no-{said}"
+    return f"--{said} {value:g}" if isinstance(value, float) else f"--{said} {value}"
+
+
+def robots_compared(tasks: int) -> str:
     """The same lives: what they reached, kept and cost, by agents."""
-    cells = [[row["label"], str(row["seeds"]), *numbers(row)] for row in compare_lives(several_arms())]
+    cells = [[row["label"], str(row["seeds"]), *numbers(row)] for row in compare_lives(several_arms(tasks))]
     return markdown(["agent, offline", "seeds", *(column.name for column in COLUMNS)], cells)
 
 
@@ -539,8 +545,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "tuning": tuning,
     "forgotten": forgotten,
     "robot-pilots": pilots,
-    "robot-lives": robot_lives,
-    "robots-compared": robots_compared,
+    "robot-lives": partial(robot_lives, 4),
+    "robots-compared": partial(robots_compared, 4),
+    "robot-lives-8": partial(robot_lives, 8),
+    "robots-compared-8": partial(robots_compared, 8),
     "consolidators": consolidators,
     "refold": refolded,
     "ingredients": ingredients,

@@ -87,7 +87,7 @@ def same(one: object, other: object) -> bool:
 
 def test_practice_begins_timidly_where_a_known_last_module_meets_the_goal_in_no_episode():
     """Output layers of actor and critics say a hundredth of what the bank's do; all else is the bank's, which stays."""
-    agent, key = build(tiny("comp-struct")), jax.random.key(0)
+    agent, key = build(tiny("comp-struct", fresh_critics=False)), jax.random.key(0)
     bank = jax.tree.map(lambda leaf: leaf + 0.5, agent.init(key=key).params)  # as if learnt: no bias is zero
     before = jax.tree.map(np.array, bank)
 
@@ -194,7 +194,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(
 
 def test_practice_may_begin_with_known_actors_and_fresh_critics():
     """An actor that met the goal in no episode says less, as always."""
-    agent = build(tiny("comp-struct", fresh_critics=True))
+    agent = build(tiny("comp-struct"))
     state = agent.init(key=KEY).noting(structures=((0, 0, 0), (0, 1, 0)))
     known, fresh = agent.network.pick(state.params, (0, 1, 0)), agent.fresh(key=KEY)
     for solved, factor in ((True, 1.0), (False, agent.ppo.config.timid_start)):

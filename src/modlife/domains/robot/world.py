@@ -44,6 +44,7 @@ USUAL: dict[str, Any] = {
     "search": {"search": "halving", "margin": 0.0},
     "offline": {"consolidator": "bounded", "epochs": 10, "td": "none", "acting": "actor", "drop": 10.0},
     "compress": {"epochs": 100, "batch": 1200},
+    "fresh_critics": True,
     "episodes": 10,
 }
 """What agents are told here: the paper's and the released code's numbers, but for what would cost too much.
