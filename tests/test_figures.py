@@ -30,11 +30,14 @@ from modlife.analysis.figures import (
 )
 from modlife.analysis.groups import grouped, in_steps
 from modlife.analysis.lives import FinishedLife, Row, label, read_life, read_lives, save
-from modlife.analysis.panels import NOTHING
+from modlife.analysis.meanings import about_option, words_of
+from modlife.analysis.panels import NOTHING, letters_below
 from modlife.cli.figure import Options, run
 from modlife.errors import InputError, StoreError
+from modlife.lifelong.agents import AGENTS
 from modlife.metrics import summarise
 from modlife.registry import resolve
+from modlife.runs.codec import flat, to_json
 from modlife.runs.config import LifeConfig, life_from_options
 from modlife.runs.store import RunDirectory, RunWriter
 
@@ -731,12 +734,33 @@ def test_curves_of_one_agent_in_different_tasks_are_told_apart(tmp_path: Path, d
     assert np.abs(one - other).max() > 0.3
 
 
-def test_figure_3_says_what_names_of_ways_mean():
+def test_figures_say_what_names_of_ways_mean():
     labels = ["Comp.+Search, 250k steps, bounded, search halving", "Comp.+Struct., 250k steps, bcq", "STL"]
-    offline, search = figure_3.words_of(labels)
+    offline, search = words_of(labels)
     assert offline == "bcq, bounded: ways to learn offline (modlife list)"
     assert search == "halving: ways to search for modules (modlife list)"
-    assert figure_3.words_of(["STL, 250k steps"]) == []
+    assert words_of(["STL, 250k steps"]) == []
+
+
+def test_figures_say_what_options_in_labels_mean(tmp_path: Path, drawn: Callable[..., Any]):
+    told = {"critic": "states", "ppo": {"timid_start": 0.01}}
+    runs = [made_up(tmp_path / "a", "comp-struct"), made_up(tmp_path / "b", "comp-struct", **told)]
+    for module, place in ((figure_3, 2), (figure_4, 1), (figure_e3, 1), (curves, 0)):
+        axes = drawn(module, *runs)[0].axes
+        assert "critic states, ppo.timid_start 0.01" in " ".join(legend(axes[place]))
+        below = axes[place].get_xlabel().replace("\n", " ")
+        assert "critic: what critics tell the worth of: actions, as the paper's do, or only states" in below
+        assert "ppo.timid_start: factor on output layers of known modules" in below and "unsolved:" not in below
+        assert max(map(len, axes[place].get_xlabel().split("\n"))) <= letters_below(axes[place])
+    assert drawn(curves, runs[0])[0].axes[0].get_xlabel() == "thousand environment steps in a task"
+
+
+def test_every_option_has_a_meaning():
+    configs = [life_from_options(entry.name, "grid2d", {}) for entry in AGENTS]
+    configs += [life_from_options(agent, "robot", {}) for agent in ("stl", "comp-search", "pc-bcq")]
+    for config in configs:
+        unknown = {name for name in flat(to_json(config)) if not about_option(config, name)}
+        assert unknown <= {"world.domain", "offline.consolidator", "search.search"}
 
 
 def test_curves_of_long_returns_have_successes_beside_them(tmp_path: Path, drawn: Callable[..., Any]):

@@ -63,8 +63,13 @@ def safe(text: str) -> str:
     return plain(text).replace("$", r"\$")
 
 
-def draw_curves(axes: Any, groups: Sequence[Group], what: str = "return", *, kind: str = "curve") -> list[Row]:
-    """Mean training return (or success) over tasks and seeds, at the same number of steps in each task."""
+def draw_curves(
+    axes: Any, groups: Sequence[Group], what: str = "return", *, kind: str = "curve", notes: Sequence[str] = ()
+) -> list[Row]:
+    """Mean training return (or success) over tasks and seeds, at the same number of steps in each task.
+
+    Notes are lines that stand below.
+    """
     rows, seeds = [], []
     for group in groups:
         told = [(life, found) for life in group.lives if (found := life.told(what)).tasks]
@@ -81,7 +86,8 @@ def draw_curves(axes: Any, groups: Sequence[Group], what: str = "return", *, kin
             if not np.isnan(value)
         ]
     title = with_bands("Learning curves: mean over tasks", seeds)
-    axes.set_xlabel("thousand environment steps in a task")
+    lines = ["thousand environment steps in a task", *map(safe, notes)]
+    axes.set_xlabel("\n".join(lines), fontsize=8 if notes else None)
     finish(axes, title=title, ylabel=f"{MEASURES[what]}, while learning")
     return rows
 

@@ -52,7 +52,7 @@ class PPOConfig:
     Only where it shares no parameters with the critics, as with robots.
     """
     timid_start: float = 1.0
-    """Factor on the output layers of known modules that meet a new task's goal in no episode, in a bank."""
+    """Factor on output layers of known modules that meet a new task's goal in no episode: below 1 they say less."""
     normalise_advantages: bool = False
     """Shift and scale the advantages of each minibatch to mean 0 and deviation 1."""
     bootstrap_truncated: bool = False

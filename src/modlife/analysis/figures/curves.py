@@ -12,7 +12,8 @@ import numpy as np
 
 from modlife.analysis.groups import Group, grouped, over_seeds
 from modlife.analysis.lives import FinishedLife, Row, colour, label, read_lives, save
-from modlife.analysis.panels import draw_band, draw_curves, fit, heading, safe
+from modlife.analysis.meanings import meanings
+from modlife.analysis.panels import draw_band, draw_curves, fit, heading, letters_below, safe
 from modlife.analysis.report.colours import told_apart
 
 MOST = 100
@@ -38,8 +39,12 @@ def draw(paths: Sequence[Path], out: Path) -> None:
     figure = Figure(figsize=(sum(widths), 4), layout="constrained")
     grid = figure.add_gridspec(1, len(widths), width_ratios=widths)
     main = [figure.add_subplot(grid[place]) for place in range(len(kinds))]
-    pairs = zip(main, kinds, strict=True)
-    found = [row for axes, (what, kind) in pairs for row in draw_curves(axes, groups, what, kind=kind)]
+    notes = meanings(groups, letters_below(main[0]))
+    found = [
+        row
+        for axes, (what, kind) in zip(main, kinds, strict=True)
+        for row in draw_curves(axes, groups, what, kind=kind, notes=notes if axes is main[0] else ())
+    ]
     if columns:
         panels = grid[len(kinds)].subgridspec(rows, columns).subplots(sharex=True, sharey=True, squeeze=False)
         draw_tasks(list(panels.flat), tasks, groups, main[0])

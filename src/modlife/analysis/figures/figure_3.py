@@ -1,7 +1,6 @@
 """The paper's Figure 3: lifelong learning. Curves, zero-shot return as tasks accumulate, and returns by phase."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 
 from modlife.analysis.groups import Group, grouped, in_steps
 from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
+from modlife.analysis.meanings import meanings
 from modlife.analysis.panels import (
     MEASURES,
     Bar,
@@ -17,11 +17,12 @@ from modlife.analysis.panels import (
     draw_bars,
     draw_curves,
     finish,
+    letters_below,
+    safe,
     sheet,
     with_bands,
     with_intervals,
 )
-from modlife.lifelong.settings import CONSOLIDATORS, SEARCHES
 from modlife.metrics import PHASES, mean_and_error
 
 WINDOW = 9
@@ -93,27 +94,20 @@ def draw_phases(axes: Any, groups: Sequence[Group], what: str = "return") -> lis
         "After each phase of learning: mean over tasks", "thin lines", (len(bar.values) for bar in bars)
     )
     drawn = draw_bars(axes, bars)
+    said = remarks(groups, letters_below(axes), missing=len(bars) < len(every))
     axes.xaxis.label.set_fontsize(8)
-    finish(axes, title=title, xlabel=remarks(groups, missing=len(bars) < len(every)), ylabel=MEASURES[what])
+    finish(axes, title=title, xlabel=said, ylabel=MEASURES[what])
     return [bar.group.row(bar.name, mean, error=error, seeds=len(bar.values)) for bar, mean, error in drawn]
 
 
-def remarks(groups: Sequence[Group], *, missing: bool) -> str:
-    """What must be known to read the bars."""
+def remarks(groups: Sequence[Group], letters: int, *, missing: bool) -> str:
+    """What must be known to read the bars, what names of groups mean in lines of so many letters."""
     found = ["offline: at the end of the task's own stage", "final: all tasks, after the last one was learnt"]
     if any(record.get("how") == "searched" for group in groups for record in group.lives[0].records):
         found.append("zero-shot of agents that search: after the search")
     if missing:
         found.append("no bar: the agent tells of no such phase")
-    return "\n".join([*found, *words_of(group.label for group in groups)])
-
-
-def words_of(labels: Iterable[str]) -> list[str]:
-    """What names of ways to learn offline and to search mean that stand in labels."""
-    words = {word for label in labels for word in re.findall(r"[\w-]+", label)}
-    meanings = {"learn offline": CONSOLIDATORS.names, "search for modules": SEARCHES.names}
-    known = {what: [name for name in names if name in words] for what, names in meanings.items()}
-    return [f"{', '.join(names)}: ways to {what} (modlife list)" for what, names in known.items() if names]
+    return "\n".join([*found, *map(safe, meanings(groups, letters))])
 
 
 def values_after(lives: Sequence[FinishedLife], when: str, what: str = "return") -> list[float]:
