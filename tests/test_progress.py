@@ -20,7 +20,7 @@ from modlife.cli.counter import counting
 from modlife.cli.progress import Lines, Meter, Said
 from modlife.lifelong.agent import AgentState, Facts
 from modlife.lifelong.agents import AGENTS
-from modlife.lifelong.foresight import foreseen_structures, sharing_counts, work_ahead
+from modlife.lifelong.foresight import by_chance, sharing_counts, work_ahead
 from modlife.lifelong.loop import Left, Moment
 from modlife.pauses import counted
 from modlife.runs.clock import seconds_within
@@ -108,12 +108,32 @@ def test_time_in_which_programs_are_compiled_is_counted_once():
 # What agents foresee
 
 
-def test_structures_are_foreseen_by_components():
-    tasks = [Task(("a", "x")), Task(("b", "y")), Task(("a", "y")), Task(("b", "x"))]
-    found = foreseen_structures([], tasks, (2, 2), fresh=2)
-    assert found == [(0, 0), (1, 1), (0, 1), (1, 0)]
-    assert sharing_counts(found, 0, known=4) == sharing_counts(found, 0, known=1) == [1, 1, 3, 3]
-    assert foreseen_structures([(1, 1)], tasks, (2, 2), fresh=0)[2] == (1, 0)  # a has module 1; y none yet: any
+def test_sharing_is_foreseen_by_what_searches_chose():
+    """Two sets of two modules: two structures share one by chance with 3/4; eight such searches are granted."""
+    assert by_chance((2, 2)) == 0.75
+    assert sharing_counts([], 0, 5, (2, 2), fresh=2) == [1, 1, 1 + 2, 1 + 2, 1 + 3]  # 1.5 and 2.25 others, rounded
+    known = [(0, 0), (1, 1), (0, 1), (0, 1)]
+    assert sharing_counts(known, 1, 4, (2, 2), fresh=2) == [1, 3, 4]
+    assert sharing_counts(known, 4, 101, (2, 2), fresh=2)[-1] == 1 + 80  # 8 of 10 share with 3/4, and 2 with all
+
+
+@pytest.mark.parametrize(
+    ("name", "modules", "share"),
+    [
+        ("world-768-0", 16, 0.177),
+        ("comp-search-nc-64x250k-halving-modules-2-0", 2, 0.89),
+        ("comp-search-nc-64x250k-halving-modules-6-0", 6, 0.39),
+        ("comp-search-64x250k-bcq-0", 4, 0.53),
+        ("comp-search-64-0", 4, 0.71),  # the most of all: there, searches chose what others had
+    ],
+)
+def test_searched_tasks_share_modules_with_about_as_many_as_by_chance(name: str, modules: int, share: float):
+    records = RunDirectory.open(RESULTS / name).metrics()
+    found = [tuple(record["structure"]) for record in records if record["kind"] == "structure"]
+    counts = sharing_counts(found, modules, len(found), (modules,) * 3, fresh=modules)
+    shares = [(count - 1) / number for number, count in enumerate(counts, start=modules)]
+    assert np.mean(shares) == pytest.approx(share, abs=0.005)
+    assert share == pytest.approx(by_chance((modules,) * 3), abs=0.005 if modules == 16 else 0.14)
 
 
 def test_an_agent_that_is_told_structures_foresees_what_they_share():
