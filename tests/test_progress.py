@@ -89,6 +89,9 @@ def test_what_is_unlike_all_before_is_compiled():
     assert compiling_left(spells, [Part("offline", 1.0)]) == 0
     assert compiling_left(spells, [Part("offline", 3.0), Part("offline", 4.0)]) == 7
     assert compiling_left(spells, [Part(FINAL, 100.0)]) == 2
+    spells += [Spell("offline", 1, 5.0, 3.0, compiling=1.0), Spell("offline", 2, 5.0, 2.0)]
+    assert compiling_left(spells, [Part("offline", 3.5)]) == 0  # as good as what there was
+    assert compiling_left(spells, [Part("offline", 4.0)]) == 1  # most had been compiled before
 
 
 def test_time_in_which_programs_are_compiled_is_counted_once():

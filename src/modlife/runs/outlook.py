@@ -69,17 +69,19 @@ def seconds_left(spells: Sequence[Spell], parts: Sequence[Part]) -> float | None
 
 
 def compiling_left(spells: Sequence[Spell], parts: Sequence[Part]) -> float:
-    """Seconds that compiling will take: about as long as the first time, where there is more to do than ever before.
+    """Seconds that compiling will take: as long as the last time that there was more to do than ever before, if again.
 
     The first tasks have nothing in common, for example: how to learn from others is compiled when the first of them is.
     """
     total = 0.0
     for phase in {part.phase for part in parts}:
         own = [one for one in spells if one.phase == phase]
-        own = own or [one for one in spells if one.phase == LIKE.get(phase, ("",))[0]]
-        most = max((one.work for one in own), default=0.0)
+        most = took = 0.0
+        for one in own or [one for one in spells if one.phase == LIKE.get(phase, ("",))[0]]:
+            if one.work > MORE * most:
+                most, took = one.work, one.compiling
         if any(part.phase == phase and part.work > MORE * most for part in parts):
-            total += max((one.compiling for one in own), default=0.0)
+            total += took
     return total
 
 
