@@ -45,12 +45,14 @@ class Forecast:
         self.slots, self.groups = slots_of(agent, curriculum), groups_of(agent, curriculum)
         self.work, self.spells = [0.0] * len(self.slots), list[Spell]()
         self.at, self.share, self.before = 0, 0.0, 0
+        self.saving, self.begun, self.kept = 0.0, 0, 0
         self.spent, self.newest, self.when = 0.0, Left(), -math.inf
 
     def begin(self, moment: Moment, clocks: Clocks, spent: float) -> None:
         """Where this process begins: with what earlier ones took for each stage, and in all."""
         facts, starts = moment.state.facts, [0, *itertools.accumulate(map(len, self.groups))]
         self.at, self.before, self.spent = place_of(self.slots, starts, moment), facts.done, spent
+        self.begun = self.kept = self.at
         for group in range(self.slots[self.at].group):
             known = Facts(facts.met[: starts[group]], facts.structures[: starts[group + 1]])
             self.settle(group, work_ahead(self.agent, known, self.groups[group : group + 1]))
@@ -80,13 +82,21 @@ class Forecast:
                 self.look_to_the_end(moment.state)
         return self.left(anew=moment.done == moment.length)
 
+    def saved(self, seconds: float) -> None:
+        """It took so long to save what was noted: in each part about as long, however much work that is."""
+        self.saving, self.spent, self.kept = self.saving + seconds, self.spent + seconds, self.at
+
+    def saving_left(self) -> float:
+        """Seconds that saving will take, by what it took in the parts that have ended; the last one is not saved."""
+        return self.saving / max(self.kept - self.begun, 1) * (len(self.slots) - 1 - self.kept)
+
     def left(self, *, anew: bool) -> Left:
         """What is left now; foreseen anew, or as it was a moment ago."""
         now = time.perf_counter()
         if anew or now - self.when >= self.often:
             parts, self.when = self.parts(), now
             seconds = seconds_left(self.spells, parts)
-            seconds = None if seconds is None else seconds + compiling_left(self.spells, parts)
+            seconds = None if seconds is None else seconds + compiling_left(self.spells, parts) + self.saving_left()
             share = None if seconds is None else self.spent / max(self.spent + seconds, 1e-9)
             self.newest = Left(share if share is None else max(share, self.newest.share or 0.0), seconds)
         since = now - self.when
