@@ -233,9 +233,18 @@ def from_results(name: str) -> Recorded:
     return Recorded(config, seconds, final, structures, spent)
 
 
-@pytest.mark.parametrize("name", ["comp-struct-64-0", "comp-search-64-0", "stl-24-0"])
-def test_time_left_in_committed_lives(name: str):
-    assert max(errors(from_results(name))) < CLOSE
+@pytest.mark.parametrize(
+    ("name", "share", "worst"),
+    [
+        ("comp-struct-64-0", 1.0, 0.02),
+        ("comp-search-64-0", 1.0, CLOSE),
+        ("comp-search-64x250k-bcq-0", 0.97, 0.28),  # its last searches chose modules that fewer tasks have
+        ("stl-24-0", 1.0, 0.01),
+    ],
+)
+def test_time_left_in_committed_lives(name: str, share: float, worst: float):
+    found = errors(from_results(name))
+    assert max(found) < worst and sum(one < CLOSE for one in found) >= share * len(found)
 
 
 @pytest.mark.parametrize("saving", [0.0, 5.0])
