@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from modlife.lifelong.foresight import by_chance
 from modlife.metrics import evaluations
 from modlife.runs.config import LifeConfig
 from modlife.runs.many import Planned
@@ -72,8 +73,7 @@ def passes(config: LifeConfig) -> float:
     )
     if way is None:
         return 0.0
-    sharing = 1 - np.prod([1 - 1 / size for size in config.world.graph.shape])
-    old = np.arange(tasks) * sharing if hasattr(settings, "offline") else np.zeros(tasks)
+    old = np.arange(tasks) * by_chance(config.world.graph.shape) if hasattr(settings, "offline") else np.zeros(tasks)
     at_once = np.minimum(1 + old, getattr(way, "tasks", None) or np.inf)
     return float(getattr(way, "epochs", 0) * kept * at_once.sum())
 

@@ -47,7 +47,7 @@ PARTS = 2
 """As many turns are a round of repair."""
 URGENT = 4.0
 """How many times as much as another task one counts in it that was harmed."""
-CLONED = 0.2
+CLONED = 0.3
 """Work on an old task in a gradient step against that on the new one, with what is looked at and repaired; about."""
 CHUNK = 16
 """Policies that are judged at once."""

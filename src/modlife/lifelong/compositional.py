@@ -50,7 +50,7 @@ from modlife.lifelong.agents import Plan
 from modlife.lifelong.consolidate import Consolidate, acting_of, consolidator_of, is_replay, keeps_finals
 from modlife.lifelong.evaluation import Judge, wrong_chains
 from modlife.lifelong.explore import Explore, Exploring, begin_chain, times_of
-from modlife.lifelong.foresight import Work, foreseen_structures, sharing_counts
+from modlife.lifelong.foresight import Work, sharing_counts
 from modlife.lifelong.reports import Chosen, Evaluated
 from modlife.lifelong.search import ChooseStructure
 from modlife.lifelong.settings import SEARCHES
@@ -158,9 +158,9 @@ class Compositional:
         tasks, sizes, first = [task for group in groups for task in group], self.network.sizes, len(facts.met)
         told = [self.env.graph.indices(task) for task in tasks] if self.search is None else []
         fresh, known = min(sizes), (*facts.structures, *told[len(facts.structures) - first :])
-        structures = foreseen_structures(known, (*facts.met, *tasks), sizes, fresh=fresh)
+        counts = sharing_counts(known, first, first + len(tasks), sizes, fresh=fresh)
         found, horizon, loads = [], self.env.horizon, cache(self.load)
-        for number, count in enumerate(sharing_counts(structures, first, known=len(known)), start=first):
+        for number, count in enumerate(counts, start=first):
             search = self.search.most_steps(math.prod(sizes), horizon) if self.search and number >= fresh else 0
             spent = facts.spent if number == first and facts.spent else FULL * search
             tried = float(self.judge.played(1) * horizon + search)

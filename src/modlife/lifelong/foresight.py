@@ -3,6 +3,7 @@
 Work is counted in units that mean as much time in any task of a life, for each phase its own.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,8 +13,8 @@ from modlife.types import Structure, Task
 
 Work = Mapping[str, float]
 """By phase; one that is not named always takes as long."""
-CROWDED = 1.1
-"""How many times as many tasks share a module as share a component, about: searches find good modules again."""
+GRANTED = 8.0
+"""Searched tasks, beside those that there were, of which it is taken for granted that they share modules by chance."""
 
 
 def work_ahead(agent: Agent, facts: Facts, groups: Sequence[Sequence[Task]]) -> Sequence[Work]:
@@ -22,31 +23,23 @@ def work_ahead(agent: Agent, facts: Facts, groups: Sequence[Sequence[Task]]) -> 
     return told(facts, groups) if told else [{} for _ in groups]
 
 
-def sharing_counts(structures: Sequence[Structure], first: int, *, known: int) -> list[int]:
-    """For each task from a number on, how many share a module with it when it has been learnt, itself included.
+def sharing_counts(
+    structures: Sequence[Structure], first: int, last: int, sizes: Sequence[int], *, fresh: int
+) -> list[int]:
+    """For each of some tasks, how many share a module with it when it has been learnt, itself included.
 
-    Beyond the structures that are known, those that come of a search share more than what is foreseen of them.
+    Where structures are not known yet: none while modules are fresh; then such a share of earlier tasks as searched
+    ones had so far. Lives differ in it, and the components of their tasks do not tell how.
     """
-    table, counts = np.array(structures).reshape(len(structures), -1), []
-    for number in range(first, len(table)):
-        shares = (table[:number] == table[number]).any(axis=1)
-        count = 1 + shares[:known].sum() + CROWDED * shares[known:].sum()
-        counts.append(min(number + 1, round(float(count))))
-    return counts
+    table = np.array(structures, int).reshape(len(structures), len(sizes))
+    known = np.tril((table[:, None] == table).any(axis=2), -1).sum(axis=1)
+    searched = known[fresh:] / np.arange(fresh, max(fresh, len(known)))
+    share = (GRANTED * by_chance(sizes) + searched.sum()) / (GRANTED + len(searched))
+    numbers = np.arange(len(known), last)
+    coming = np.where(numbers < fresh, 0, np.rint(share * numbers))
+    return [1 + int(count) for count in (*known, *coming)[first:last]]
 
 
-def foreseen_structures(
-    known: Sequence[Structure], tasks: Sequence[Task], sizes: Sequence[int], *, fresh: int
-) -> list[Structure]:
-    """The structures of tasks: those known, and for the others fresh modules, then those made for their components."""
-    found, homes, taken = list(known), dict[tuple[int, str], int](), set[tuple[int, int]]()
-    for number, task in enumerate(tasks):
-        if number >= len(found):
-            usual = [number if number < fresh else number % size for size in sizes]
-            made = [homes.get(one, usual[one[0]]) for one in enumerate(task.components)]
-            found.append(tuple(usual if number < fresh else made))
-        for depth, (module, component) in enumerate(zip(found[number], task.components, strict=True)):
-            if (depth, module) not in taken:
-                taken.add((depth, module))
-                homes.setdefault((depth, component), module)
-    return found
+def by_chance(sizes: Sequence[int]) -> float:
+    """How probable it is that two structures share a module, if all are as probable."""
+    return 1 - math.prod(1 - 1 / size for size in sizes)

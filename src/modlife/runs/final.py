@@ -18,8 +18,6 @@ MOST_WRONG = 64
 """Tasks, at most, that are tried with wrong modules."""
 SLOW_FINAL, SLOW_MOST = 3, 16
 """Where steps are slow: as many times the episodes, and at most so many unseen tasks; a quarter with wrong modules."""
-EASIER = 0.5
-"""Work of an episode of which there are many times as many at once, about, where steps are not slow."""
 ASKED = 8
 """Unseen tasks, about, of which it is asked beforehand whether there is a policy for them."""
 
@@ -67,8 +65,7 @@ def final_work(agent: Agent, state: AgentState, met: Sequence[Task], *, episodes
     factors, horizon = range(len(agent.env.graph.factors) if few else 0), agent.env.horizon
     alone = Judge(agent.env, agent.network, agent.acting, episodes)
     wrong = sum(alone.played(few * len(agent.wrong_policies(state, state.met[0], n))) for n in factors)
-    ease = horizon * (1.0 if slow else EASIER)
-    return judge.played(len(met)) * ease, judge.played(int(known)) * ease, float(wrong * horizon)
+    return float(judge.played(len(met)) * horizon), float(judge.played(int(known)) * horizon), float(wrong * horizon)
 
 
 def some_of(tasks: Sequence[Any], most: int) -> Sequence[Any]:

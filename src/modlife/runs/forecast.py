@@ -35,8 +35,6 @@ class Slot:
     stage: int
     group: int
     """Which of the tasks, or groups of tasks that are learnt together."""
-    is_first: bool = False
-    """Whether learning them begins with it."""
 
 
 class Forecast:
@@ -45,15 +43,16 @@ class Forecast:
     def __init__(self, config: LifeConfig, agent: Agent, curriculum: Curriculum, *, often: float = OFTEN):
         self.config, self.agent, self.curriculum, self.often = config, agent, curriculum, often
         self.slots, self.groups = slots_of(agent, curriculum), groups_of(agent, curriculum)
-        self.work, self.foreseen = [0.0] * len(self.slots), [0.0] * len(self.slots)
-        self.spells: list[Spell] = []
+        self.work, self.spells = [0.0] * len(self.slots), list[Spell]()
         self.at, self.share, self.before = 0, 0.0, 0
+        self.saving, self.begun, self.kept = 0.0, 0, 0
         self.spent, self.newest, self.when = 0.0, Left(), -math.inf
 
     def begin(self, moment: Moment, clocks: Clocks, spent: float) -> None:
         """Where this process begins: with what earlier ones took for each stage, and in all."""
         facts, starts = moment.state.facts, [0, *itertools.accumulate(map(len, self.groups))]
         self.at, self.before, self.spent = place_of(self.slots, starts, moment), facts.done, spent
+        self.begun = self.kept = self.at
         for group in range(self.slots[self.at].group):
             known = Facts(facts.met[: starts[group]], facts.structures[: starts[group + 1]])
             self.settle(group, work_ahead(self.agent, known, self.groups[group : group + 1]))
@@ -83,13 +82,21 @@ class Forecast:
                 self.look_to_the_end(moment.state)
         return self.left(anew=moment.done == moment.length)
 
+    def saved(self, seconds: float) -> None:
+        """It took so long to save what was noted: in each part about as long, however much work that is."""
+        self.saving, self.spent, self.kept = self.saving + seconds, self.spent + seconds, self.at
+
+    def saving_left(self) -> float:
+        """Seconds that saving will take, by what it took in the parts that have ended; the last one is not saved."""
+        return self.saving / max(self.kept - self.begun, 1) * (len(self.slots) - 1 - self.kept)
+
     def left(self, *, anew: bool) -> Left:
         """What is left now; foreseen anew, or as it was a moment ago."""
         now = time.perf_counter()
         if anew or now - self.when >= self.often:
             parts, self.when = self.parts(), now
             seconds = seconds_left(self.spells, parts)
-            seconds = None if seconds is None else seconds + compiling_left(self.spells, parts)
+            seconds = None if seconds is None else seconds + compiling_left(self.spells, parts) + self.saving_left()
             share = None if seconds is None else self.spent / max(self.spent + seconds, 1e-9)
             self.newest = Left(share if share is None else max(share, self.newest.share or 0.0), seconds)
         since = now - self.when
@@ -97,22 +104,18 @@ class Forecast:
 
     def parts(self) -> list[Part]:
         """What is still to do."""
-        here = self.slots[self.at]
-        rest = range(self.at, len(self.slots))
-        settled = [self.slots[n].group == here.group and not here.is_first for n in rest]
-        shares = [1 - self.share, *[1.0] * (len(rest) - 1)]
-        found = zip(rest, settled, shares, strict=True)
-        return [Part(self.slots[n].phase, self.work[n], known, share) for n, known, share in found]
+        shares = [1 - self.share, *[1.0] * (len(self.slots) - self.at - 1)]
+        rest = zip(self.slots[self.at :], self.work[self.at :], shares, strict=True)
+        return [Part(slot.phase, work, share) for slot, work, share in rest]
 
     def add(self, seconds: float, compiling: float, share: float) -> None:
         """Some of the part in hand was done."""
         slot, last = self.slots[self.at], self.spells[-1] if self.spells else None
         if last is None or (last.phase, last.number) != (slot.phase, slot.group):
-            last = Spell(slot.phase, slot.group, 0.0, 0.0, 0.0, 0.0)
+            last = Spell(slot.phase, slot.group, 0.0, 0.0, 0.0)
             self.spells = [*self.spells[-RECENT:], last]
         took = {"seconds": last.seconds + seconds, "compiling": last.compiling + compiling}
-        work = {"work": self.work[self.at], "foreseen": self.foreseen[self.at]}
-        self.spells[-1] = replace(last, share=last.share + max(0.0, share), **took, **work)
+        self.spells[-1] = replace(last, work=self.work[self.at], share=last.share + max(0.0, share), **took)
 
     def go_on(self) -> None:
         """To the next part; the last one ends with the life."""
@@ -132,23 +135,19 @@ class Forecast:
         for number, slot in enumerate(self.slots):
             if slot.phase == EVALUATION:
                 played = judge.played(len(panel_of(every[: met[slot.stage]], self.config.panel)))
-                self.work[number] = self.foreseen[number] = float(played * self.agent.env.horizon)
+                self.work[number] = float(played * self.agent.env.horizon)
 
     def look_to_the_end(self, state: AgentState) -> None:
         """The work of the last evaluation."""
         every = self.curriculum.tasks
-        self.work[-1] = self.foreseen[-1] = sum(final_work(self.agent, state, every, episodes=self.config.episodes))
+        self.work[-1] = sum(final_work(self.agent, state, every, episodes=self.config.episodes))
 
     def settle(self, first: int, told: Sequence[Work]) -> None:
-        """Notes the work of groups from a first one on; what was foreseen of one that has begun stays as it was."""
-        begun = self.slots[self.at].group if not self.slots[self.at].is_first else None
+        """Notes the work of groups from a first one on."""
         for number, slot in enumerate(self.slots):
-            if slot.phase in (EVALUATION, FINAL) or not first <= slot.group < first + len(told):
-                continue
-            usual = float(self.config.steps * len(self.groups[slot.group]))
-            self.work[number] = float(told[slot.group - first].get(slot.phase, usual))
-            if slot.group != begun or not self.foreseen[number]:
-                self.foreseen[number] = self.work[number]
+            if slot.phase not in (EVALUATION, FINAL) and first <= slot.group < first + len(told):
+                usual = float(self.config.steps * len(self.groups[slot.group]))
+                self.work[number] = float(told[slot.group - first].get(slot.phase, usual))
 
 
 def groups_of(agent: Agent, curriculum: Curriculum) -> list[Sequence[Task]]:
@@ -162,7 +161,7 @@ def slots_of(agent: Agent, curriculum: Curriculum) -> list[Slot]:
     slots, group = [], 0
     for stage, tasks in enumerate(curriculum.stages):
         for _ in [tasks] if agent.together else tasks:
-            slots += [Slot(name, stage, group, is_first=name == names[0]) for name in names]
+            slots += [Slot(name, stage, group) for name in names]
             group += 1
         slots.append(Slot(EVALUATION, stage, group - 1))
     return [*slots, Slot(FINAL, len(curriculum.stages) - 1, group - 1)]
@@ -189,5 +188,5 @@ def past_spells(slots: Sequence[Slot], work: Sequence[float], clocks: Clocks) ->
             seconds = now[phase] - then.get(phase, 0.0)
             if here and 0 < seconds < math.inf:
                 mean = sum(work[n] for n in here) / len(here)
-                found.append(Spell(phase, slots[here[-1]].group, seconds / len(here), mean, mean))
+                found.append(Spell(phase, slots[here[-1]].group, seconds / len(here), mean))
     return found

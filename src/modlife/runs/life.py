@@ -104,6 +104,7 @@ class Life:
                     self.save(now)
                 if now.done == now.length:
                     give_back()
+                self.forecast.saved(sum(self.clock.tick(now.phase)))
                 interrupts.check()
                 yield now
         except (GeneratorExit, Stopped, Diverged):

@@ -15,8 +15,6 @@ FADES = 0.9
 """How much less what was done for the task before tells than what was done for this one: machines change speed."""
 ALIKE = 6
 """How much more a part tells of one with as much work: (less / more) to this power."""
-GRANTED = 8.0
-"""Parts, beside those that were done, of which it is taken for granted that they came as foreseen."""
 BEGUN = 0.1
 """What less than this share is done of tells nothing yet, where there is more: a beginning takes its own time."""
 ODD = 2.5
@@ -35,8 +33,6 @@ class Part:
 
     phase: str
     work: float
-    settled: bool = False
-    """Whether so much work is known, not only foreseen."""
     share: float = 1.0
     """How much of it is left."""
 
@@ -50,9 +46,7 @@ class Spell:
     """For which task, or group of tasks, in the order of a life."""
     seconds: float
     work: float
-    """Of the whole part, as it turned out; ..."""
-    foreseen: float
-    """... as it was foreseen; ..."""
+    """Of the whole part; ..."""
     share: float = 1.0
     """... and how much of that was done."""
     compiling: float = 0.0
@@ -66,8 +60,7 @@ def seconds_left(spells: Sequence[Spell], parts: Sequence[Part]) -> float | None
         here = [part for part in parts if part.phase == phase and part.work * part.share > 0]
         if not here:
             continue
-        more = surprise([one for one in spells if one.phase == phase])
-        work = np.array([part.work * (1.0 if part.settled else more) for part in here])
+        work = np.array([part.work for part in here])
         found = paces(spells, phase, work)
         if found is None:
             return None
@@ -75,29 +68,20 @@ def seconds_left(spells: Sequence[Spell], parts: Sequence[Part]) -> float | None
     return total
 
 
-def surprise(spells: Sequence[Spell]) -> float:
-    """How many times the work that was foreseen came, of late; some that came as foreseen are taken for granted."""
-    if not spells:
-        return 1.0
-    weights = [one.share * FADES ** (spells[-1].number - one.number) for one in spells]
-    came = sum(weight * one.work for weight, one in zip(weights, spells, strict=True))
-    foreseen = sum(weight * one.foreseen for weight, one in zip(weights, spells, strict=True))
-    granted = GRANTED * foreseen / max(sum(weights), 1e-9)
-    return (granted + came) / max(granted + foreseen, 1e-9)
-
-
 def compiling_left(spells: Sequence[Spell], parts: Sequence[Part]) -> float:
-    """Seconds that compiling will take: about as long as the first time, where there is more to do than ever before.
+    """Seconds that compiling will take: as long as the last time that there was more to do than ever before, if again.
 
     The first tasks have nothing in common, for example: how to learn from others is compiled when the first of them is.
     """
     total = 0.0
     for phase in {part.phase for part in parts}:
         own = [one for one in spells if one.phase == phase]
-        own = own or [one for one in spells if one.phase == LIKE.get(phase, ("",))[0]]
-        most = max((one.work for one in own), default=0.0)
+        most = took = 0.0
+        for one in own or [one for one in spells if one.phase == LIKE.get(phase, ("",))[0]]:
+            if one.work > MORE * most:
+                most, took = one.work, one.compiling
         if any(part.phase == phase and part.work > MORE * most for part in parts):
-            total += max((one.compiling for one in own), default=0.0)
+            total += took
     return total
 
 
