@@ -57,7 +57,7 @@ COMMITTED = {
     "figE1a-million": found("mtl-48x1M-*"),
     "fig3": sorted({*found("*-64x250k-*", "stl-64-*")} - {*found("*-modules-*", *ABLATIONS)}),
     "fig3-million": found("*-64x1M-*", "comp-search-64-halving-0", "comp-search-64-0"),
-    "fig4": sorted({*found("*-robot-4x400k-*")} - {*found("pc-bcq-*")}),
+    "fig4": found("*-robot-8x400k-*"),
     "figE2": found("comp-search*-64x250k-halving-*"),
     "figE3": found("pc*-robot-4x400k-*", "stl-robot-4x400k-*", "comp-struct-robot-4x400k-*"),
     "stl": found("stl-four-*"),
