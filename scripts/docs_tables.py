@@ -29,7 +29,7 @@ from modlife.analysis.figures.figure_e1 import MODULAR
 from modlife.analysis.figures.figure_e2 import modules
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, label, read_life
-from modlife.analysis.measures import ALONE, scores_of_life
+from modlife.analysis.measures import scores_of_life
 from modlife.analysis.report.sections import plural
 from modlife.domains.domain import DOMAINS
 from modlife.domains.robot.world import RobotWorld
@@ -164,7 +164,7 @@ def other_modules(config: LifeConfig) -> bool:
 
 def single_tasks() -> str:
     """Single-task learning, against the released code."""
-    lives = lives_where(lambda config: config.agent == ALONE and {str(task) for task in config.chosen} == {*RELEASED})
+    lives = lives_where(lambda config: config.entry.alone and {str(task) for task in config.chosen} == {*RELEASED})
     rows = []
     for task, released in RELEASED.items():
         each = [life.finals[task] for life in lives]
@@ -176,7 +176,7 @@ def single_tasks() -> str:
 def figure_2(steps: int = QUARTER) -> str:
     """Multi-task learning: trained tasks, and combinations never met."""
     together = grouped(lives_where(lambda config: config.order.together and config.steps == steps), called)
-    alone = [group for group in all_tasks() if group.agent == ALONE and group.lives[0].steps_per_task == steps]
+    alone = [one for one in all_tasks() if one.lives[0].config.entry.alone and one.lives[0].steps_per_task == steps]
     agents = [name for name in AGENTS.names if any(group.agent == name for group in together)]
     beside = [over_seeds(finals(group.lives, "seen")) for group in alone]
     rows = []
@@ -400,7 +400,7 @@ def million_passes(life: dict[str, Any]) -> float:
 def pilots() -> str:
     """Single robot tasks: what was reached, and when."""
     rows = []
-    alone = lives_where(lambda config: config.agent == ALONE and len(config.chosen) == 1, "robot")
+    alone = lives_where(lambda config: config.entry.alone and len(config.chosen) == 1, "robot")
     for life in sorted(alone, key=lambda life: (life.names, life.config.world.inputs, life.config.seed)):
         curve = [record for record in life.records if record["kind"] == "curve"]
         steps = np.array([record["steps"] for record in curve])

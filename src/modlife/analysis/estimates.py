@@ -2,9 +2,9 @@
 
     seconds = start + tasks * steps / online rate + sample-passes offline / offline rate + episodes * steps / their rate
 
-The online rate is that of the usual number of epochs; those that an agent makes more, or fewer, are counted. Rates are
-of one core of a 2.8 GHz server processor (docs/performance.md). What lives took, or the beginning of one, over what
-was estimated, says how fast this machine is.
+Rates are the domain's, by its entry, and the agent's entry says how much slower it learns online. The online rate is
+that of the usual number of epochs; those that an agent makes more, or fewer, are counted. What lives took, or the
+beginning of one, over what was estimated, says how fast this machine is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,40 +24,14 @@ START = 25.0
 """Seconds until a process has loaded and compiled what it needs."""
 
 
-@dataclass(frozen=True)
-class Rates:
-    """What one core does in a second, in a world."""
-
-    online: float
-    """Environment steps of learning."""
-    learning: float
-    """The share of that which is gradient steps, ..."""
-    epochs: int
-    """... where each sample is learnt from so often."""
-    offline: float
-    """Samples that go through networks forward and backward."""
-    evaluation: float
-    """Environment steps of evaluations."""
-
-
-USUAL = Rates(34_000, 0.75, 4, 300_000, 150_000)
-RATES: Mapping[tuple[str, str | None], Rates] = {
-    ("robot", "fast"): Rates(1_500, 0.35, 10, 300_000, 2_300),
-    ("robot", "paper"): Rates(800, 0.2, 10, 300_000, 1_000),
-}
-"""By domain and preset, where they are not as usual."""
-SLOWER: Mapping[str, float] = {"clear": 2.5, "clear-modular": 4.2, "pc": 3.2, "pc-bcq": 3.2, "ewc": 1.15}
-"""How many times as long as `comp-struct` agents learn online that do more in a step (docs/performance.md)."""
-
-
 @lru_cache(maxsize=10_000)
 def seconds(config: LifeConfig) -> float:
     """What a life takes by recorded rates."""
-    rates = RATES.get((config.domain.name, getattr(config.world, "preset", None)), USUAL)
+    rates = config.domain.of("rates", config.world)
     tasks = len(config.chosen)
     ppo = getattr(config.settings, "ppo", None)
     longer = 1 + rates.learning * (getattr(ppo, "epochs", rates.epochs) / rates.epochs - 1)
-    online = tasks * config.steps * SLOWER.get(config.agent, 1.0) * longer / rates.online
+    online = tasks * config.steps * config.entry.slower * longer / rates.online
     evaluated = sum(min(met, config.panel or met) for met in range(1, tasks + 1))
     episodes = config.episodes * (evaluated + 10 * tasks)
     acting = episodes * config.world.horizon / 2 / rates.evaluation

@@ -7,9 +7,6 @@ from modlife.analysis.groups import Group, grouped, in_steps
 from modlife.analysis.lives import FinishedLife, label, read_lives
 from modlife.metrics import Curve, Scores, mean_curve, scores_of
 
-ALONE = "stl"
-"""The agent that learns every task by itself: what transfer is measured against."""
-
 
 def scores_of_life(life: FinishedLife, alone: Mapping[str, Curve]) -> Scores:
     """What all metrics of a life follow from."""
@@ -20,7 +17,7 @@ def curves_alone(lives: Sequence[FinishedLife], like: FinishedLife) -> dict[str,
     """For each task, the mean curve over single-task lives with which a life can be compared; none of one of these."""
     found: dict[str, list[Curve]] = {}
     for life in lives:
-        if life.agent == ALONE != like.agent and is_comparable(life, like):
+        if life.config.entry.alone and not like.config.entry.alone and is_comparable(life, like):
             for task, returns in zip(life.curves.tasks, life.curves.returns, strict=True):
                 found.setdefault(task, []).append(Curve(life.curves.steps, returns))
     return {task: mean_curve(curves) for task, curves in found.items()}

@@ -10,6 +10,27 @@ from modlife.registry import Table, resolve
 
 
 @dataclass(frozen=True)
+class Rates:
+    """What one core of a 2.8 GHz server processor does in a second, in a world (docs/performance.md)."""
+
+    online: float
+    """Environment steps of learning."""
+    learning: float
+    """The share of that which is gradient steps, ..."""
+    epochs: int
+    """... where each sample is learnt from so often."""
+    offline: float
+    """Samples that go through networks forward and backward."""
+    evaluation: float
+    """Environment steps of evaluations."""
+
+
+def usual_rates(world: Any) -> Rates:
+    """Those of the 2-D world."""
+    return Rates(34_000, 0.75, 4, 300_000, 150_000)
+
+
+@dataclass(frozen=True)
 class Domain:
     """A family of tasks with shared components. What is a string is `package.module:name`, imported when needed."""
 
@@ -41,6 +62,8 @@ class Domain:
     """How the return of an episode comes about, in a sentence for people."""
     bench: str | Any = None
     """Further lines for `modlife bench env`: takes `seconds`, gives records."""
+    rates: str | Any = usual_rates
+    """Takes a world, gives its `Rates`, by which it is estimated how long lives take."""
     needs: tuple[str, ...] = ()
     """Packages that it takes besides the base installation."""
     install: str = ""
@@ -89,6 +112,7 @@ DOMAINS = Table(
         scripted="modlife.domains.robot.pictures:scripted",
         usual="modlife.domains.robot.world:USUAL",
         bench="modlife.domains.robot.bench:robot",
+        rates="modlife.domains.robot.world:rates",
         face="modlife.domains.robot.face:RobotFace",
         gym="modlife/RobotLift-v0",
         returns="Each step of an episode pays a little for coming close to the object, more for holding and lifting "

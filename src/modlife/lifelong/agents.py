@@ -23,6 +23,10 @@ class AgentEntry:
     """A frozen dataclass that satisfies `Settings`: its fields are the agent's options."""
     curriculum: str = "paper"
     """Its usual one."""
+    alone: bool = False
+    """Whether it learns every task by itself: its lives are what transfer in all others is measured against."""
+    slower: float = 1.0
+    """How many times as long as `comp-struct` it learns online, doing more in a step: for estimates of its time."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ AGENTS = Table(
         "STL",
         "#777777",
         "modlife.lifelong.single_task:build",
+        alone=True,
     ),
     AgentEntry(
         "finetune",
@@ -92,6 +97,7 @@ AGENTS = Table(
         "#e377c2",
         "modlife.lifelong.ewc:build",
         "modlife.lifelong.settings:Elastic",
+        slower=1.15,
     ),
     AgentEntry(
         "pc",
@@ -100,6 +106,7 @@ AGENTS = Table(
         "#ff7f0e",
         "modlife.lifelong.progress_compress:build",
         "modlife.lifelong.settings:Compressed",
+        slower=3.2,
     ),
     AgentEntry(
         "pc-bcq",
@@ -108,6 +115,7 @@ AGENTS = Table(
         "#c44e00",
         "modlife.lifelong.progress_batch:build",
         "modlife.lifelong.settings:Told",
+        slower=3.2,
     ),
     AgentEntry(
         "clear",
@@ -116,6 +124,7 @@ AGENTS = Table(
         "#bcbd22",
         "modlife.lifelong.clear:build",
         "modlife.lifelong.settings:Rehearsed",
+        slower=2.5,
     ),
     AgentEntry(
         "clear-modular",
@@ -124,6 +133,7 @@ AGENTS = Table(
         "#6b8e23",
         "modlife.lifelong.clear:modular",
         "modlife.lifelong.settings:Rehearsed",
+        slower=4.2,
     ),
     AgentEntry(
         "reset-distill",

@@ -8,7 +8,6 @@ import numpy as np
 
 from modlife.analysis.groups import Group, counted, grouped, over_seeds
 from modlife.analysis.lives import Row, label, read_lives, save
-from modlife.analysis.measures import ALONE
 from modlife.analysis.panels import MEASURES, finish, fit, safe
 from modlife.metrics import mean_and_error
 
@@ -59,7 +58,7 @@ def draw_task(axes: Any, task: str, groups: Sequence[Group]) -> list[Row]:
         axes.plot(RELEASED_STEPS, RELEASED[task], "o-", color="black", ms=3, lw=1, label=f"released code, {counted(1)}")
         points = zip(RELEASED_STEPS, RELEASED[task], strict=True)
         told = {"tasks": 1, "seeds": 1, "label": "released code", "part": task}
-        rows += [Row("curve", ALONE, value=value, steps=1000 * steps, **told) for steps, value in points]
+        rows += [Row("curve", "stl", value=value, steps=1000 * steps, **told) for steps, value in points]
     finish(axes, title=safe(task), xlabel="thousand environment steps", ylabel=f"{MEASURES['return']}, while learning")
     return rows
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from modlife.checks import check_fields, check_range
+from modlife.domains.domain import Rates
 from modlife.domains.graph import Continuous, Factor, Part, ProblemGraph
 from modlife.errors import InputError, unknown
 
@@ -64,6 +65,10 @@ class Preset(NamedTuple):
 
 PresetName = Literal["paper", "fast"]
 PRESETS: dict[PresetName, Preset] = {"paper": Preset(0.002, 25), "fast": Preset(0.005, 10)}
+RATES: dict[PresetName, Rates] = {
+    "paper": Rates(800, 0.2, 10, 300_000, 1_000),
+    "fast": Rates(1_500, 0.35, 10, 300_000, 2_300),
+}
 
 
 @dataclass(frozen=True)
@@ -118,3 +123,8 @@ class RobotWorld:
             actions=Continuous(ACTIONS),
             highest_return=float(self.horizon),
         )
+
+
+def rates(world: RobotWorld) -> Rates:
+    """How fast lives go in a world."""
+    return RATES[world.preset]
