@@ -383,7 +383,7 @@ def test_a_way_that_is_chosen_by_name_stands_for_its_options(tmp_path: Path):
 
 
 def test_intervals_are_students_and_set_no_range(tmp_path: Path, drawn: Callable[..., Any]):
-    """Three lives, 0.2 0.4 0.9: 0.5 +- 0.8957 at the end of the curve; two have bars, but no band."""
+    """Three lives, 0.2 0.4 0.9: 0.5 +- 0.8957 at the end of the curve; two have no interval, but a point each."""
     values = (0.2, 0.4, 0.9)
     three = [
         made_up(tmp_path / f"{seed}", "comp-struct", seed=seed, value=lambda *_, v=value: v)
@@ -399,9 +399,17 @@ def test_intervals_are_students_and_set_no_range(tmp_path: Path, drawn: Callable
     assert max(one[1] for one in reached) == pytest.approx(0.5 + 0.8957, abs=1e-3)
     assert all(axes.get_ylim() == (0, 1) for axes in figure.axes)
     assert "(band: 95 % interval, from 3 seeds on)" in curves.get_title()
+    assert "(thin lines: 95 % interval over seeds)" in bars.get_title()
     curves, zero_shot, bars = drawn(figure_3, *three[:2])[0].axes
     assert not curves.collections and not zero_shot.collections and "interval" not in curves.get_title()
-    assert bars.collections[-1].get_segments()[0][1, 1] == pytest.approx(0.3 + 12.706 * 0.1, abs=1e-3)
+    assert points(bars)[-1] == pytest.approx([0.2, 0.4]) and len(bars.collections) == 4  # one for each phase
+    assert "(points: two seeds)" in bars.get_title()
+    assert not drawn(figure_3, three[0])[0].axes[2].collections
+
+
+def points(axes: Any) -> list[list[float]]:
+    """The heights of points that are drawn together."""
+    return [one.get_offsets()[:, 1].tolist() for one in axes.collections]
 
 
 def test_zero_shot_lines_join_lives_that_differ_in_tasks_alone(tmp_path: Path, drawn: Callable[..., Any]):
@@ -426,7 +434,8 @@ def test_zero_shot_lines_join_lives_that_differ_in_tasks_alone(tmp_path: Path, d
     assert modules == pytest.approx(
         {(name, part): v for name, all_ in zip(names, (0.6, 0.8), strict=True) for part, v in both(all_)}
     )
-    assert "95 % interval" in middle.get_title() and "95 % interval" in right.get_title()
+    assert points(middle) == [pytest.approx([0.4, 0.2])]  # the two seeds with 8 tasks
+    assert "points: two seeds" in middle.get_title() and "points: two seeds" in right.get_title()
 
 
 def both(right: float) -> tuple[tuple[str, float], ...]:

@@ -14,6 +14,9 @@ from modlife.lifelong.settings import CONSOLIDATORS, SEARCHES
 from modlife.runs.codec import flat
 from modlife.runs.config import LifeConfig
 
+PLAIN = ("only",)
+"""Options that say what they mean, beside their values."""
+
 
 def meanings(groups: Sequence[Group], letters: int) -> list[str]:
     """What must be known to read the groups' labels, in lines of so many letters."""
@@ -34,7 +37,11 @@ def options_of(group: Group) -> dict[str, str]:
     """The options that a label names, each at the beginning of a part, and what `--help` says of them."""
     life = group.lives[0]
     names, known = [part.split()[0] for part in group.label.split(", ") if part.strip()], flat(life.plan)
-    return {name: about for name in names if name in known and (about := about_option(life.config, name))}
+    return {
+        name: about
+        for name in names
+        if name in known and name not in PLAIN and (about := about_option(life.config, name))
+    }
 
 
 def about_option(config: LifeConfig, name: str) -> str:

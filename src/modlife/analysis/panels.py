@@ -22,8 +22,8 @@ HEADING = 0.45
 """The height of a figure's heading, in inches."""
 TITLE = 10.5
 """Points of a panel's title."""
-BAND = 3
-"""Seeds that a band needs: the interval of two reaches 12.7 standard errors to either side, and would hide the rest."""
+ENOUGH = 3
+"""Seeds that an interval needs: that of two reaches 12.7 standard errors to either side, and would hide the rest."""
 MEASURES = {"return": "return per episode", "success": "share of episodes that succeed"}
 """What is measured of a task, and what axes call it."""
 
@@ -94,15 +94,25 @@ def draw_curves(
 
 def draw_band(axes: Any, at: np.ndarray, mean: np.ndarray, error: np.ndarray, group: Group, *, seeds: int) -> None:
     """The interval around a line, if there are seeds enough for one that hides nothing."""
-    if seeds >= BAND:
+    if seeds >= ENOUGH:
         half = reach(seeds) * error
         with unscaled(axes):
             axes.fill_between(at, mean - half, mean + half, color=group.colour, alpha=0.12, lw=0)
 
 
+def draw_seeds(axes: Any, at: float, values: Sequence[float], **look: Any) -> None:
+    """The interval of the mean over seeds; where there are too few for one, each of them as a point."""
+    mean, error = mean_and_error(values)
+    if len(values) >= ENOUGH:
+        with unscaled(axes):
+            axes.errorbar(at, mean, reach(len(values)) * error, ls="", **look)
+    elif len(values) > 1:
+        axes.scatter([at] * len(values), values, s=14, color=look["color"], edgecolor="white", linewidth=0.4, zorder=3)
+
+
 @contextmanager
 def unscaled(axes: Any) -> Iterator[None]:
-    """What is drawn meanwhile sets no range: the interval of two seeds can be far wider than all means."""
+    """What is drawn meanwhile sets no range: an interval can be far wider than all means."""
     before = axes.dataLim.frozen()
     yield
     axes.dataLim.set(before)
@@ -118,7 +128,7 @@ class Bar:
 
 
 def draw_bars(axes: Any, bars: Sequence[Bar]) -> list[tuple[Bar, float, float]]:
-    """The mean over seeds of each bar, its interval and its standard error: by name, then by group."""
+    """The mean over seeds of each bar, its interval or its seeds, and its standard error: by name, then by group."""
     names = list(dict.fromkeys(bar.name for bar in bars))
     labels = list(dict.fromkeys(bar.group.label for bar in bars))
     width, drawn = 0.8 / max(1, len(labels)), []
@@ -128,8 +138,7 @@ def draw_bars(axes: Any, bars: Sequence[Bar]) -> list[tuple[Bar, float, float]]:
         first = all(bar.group is not one.group for one, _, _ in drawn)
         look = {"facecolor": bar.group.colour, "hatch": bar.group.hatch, "edgecolor": "white", "linewidth": 0}
         axes.bar(place, mean, width, label=bar.group.told() if first else None, **look)
-        with unscaled(axes):
-            axes.errorbar(place, mean, reach(len(bar.values)) * error, color="black", capsize=2, lw=0.8)
+        draw_seeds(axes, place, bar.values, color="black", capsize=2, elinewidth=0.8)
         if mean == 0:
             axes.text(place, 0, "0", ha="center", va="bottom", fontsize=8)  # a bar all the same
         drawn.append((bar, mean, error))
@@ -138,14 +147,16 @@ def draw_bars(axes: Any, bars: Sequence[Bar]) -> list[tuple[Bar, float, float]]:
 
 
 def with_intervals(title: str, mark: str, seeds: Iterable[int]) -> str:
-    """A title that says what the mark of an interval is, if there are several seeds of anything."""
-    several = any(count > 1 for count in seeds)
-    return f"{title}\n({mark}: 95 % interval of the mean, over seeds)" if several else title
+    """A title that says what the mark of an interval is, and what points are, as far as there are any."""
+    counts = [*seeds]
+    marks = [f"{mark}: 95 % interval over seeds"] if max(counts, default=0) >= ENOUGH else []
+    marks += ["points: two seeds"] if any(1 < count < ENOUGH for count in counts) else []
+    return f"{title}\n({'; '.join(marks)})" if marks else title
 
 
 def with_bands(title: str, seeds: Iterable[int]) -> str:
     """A title that says what bands are, if there are any."""
-    return f"{title}\n(band: 95 % interval, from {BAND} seeds on)" if any(one >= BAND for one in seeds) else title
+    return f"{title}\n(band: 95 % interval, from {ENOUGH} seeds on)" if any(one >= ENOUGH for one in seeds) else title
 
 
 def finish(axes: Any, **about: Any) -> None:

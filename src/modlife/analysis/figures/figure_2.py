@@ -9,8 +9,8 @@ import numpy as np
 
 from modlife.analysis.groups import Group, counted, grouped
 from modlife.analysis.lives import FinishedLife, Row, label, read_lives, save
-from modlife.analysis.panels import MEASURES, draw_curves, finish, sheet, unscaled, with_intervals
-from modlife.metrics import mean_and_error, reach
+from modlife.analysis.panels import MEASURES, draw_curves, draw_seeds, finish, sheet, with_intervals
+from modlife.metrics import mean_and_error
 
 
 def draw(paths: Sequence[Path], out: Path) -> None:
@@ -53,14 +53,13 @@ def draw_unseen(axes: Any, lives: Sequence[FinishedLife]) -> list[Row]:
         by_tasks = {count: unseen([life for life in one.lives if life.tasks == count]) for count in counts}
         known = {count: values for count, values in by_tasks.items() if values}
         if known:
-            means, errors = np.array([mean_and_error(values) for values in known.values()]).T
+            means = [np.mean(values) for values in known.values()]
             seeds = sorted({len(values) for values in known.values()})
             every |= {*seeds}
             told = f"{one.label}, {counted(seeds[0]) if len(seeds) == 1 else f'{seeds[0]} to {counted(seeds[-1])}'}"
             axes.plot(list(known), means, marker=one.marker, label=told, **one.look)
-            halves = errors * [reach(len(values)) for values in known.values()]
-            with unscaled(axes):
-                axes.errorbar(list(known), means, halves, capsize=3, ls="", color=one.colour)
+            for count, values in known.items():
+                draw_seeds(axes, count, values, capsize=3, color=one.colour)
     title = with_intervals("Zero-shot: tasks never trained on", "bars", every)
     finish(axes, title=title, xlabel="number of training tasks", ylabel=f"{MEASURES['return']}, mean over unseen tasks")
     return rows_at_the_end(grouped(lives, with_tasks))

@@ -5,14 +5,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from modlife.analysis.figures.figure_3 import draw_phases, values_after
 from modlife.analysis.groups import Group, grouped
 from modlife.analysis.lives import FinishedLife, Row, colour, label, read_lives, save
-from modlife.analysis.panels import MEASURES, draw_curves, finish, sheet, unscaled, with_intervals
+from modlife.analysis.panels import MEASURES, draw_curves, draw_seeds, finish, sheet, with_intervals
 from modlife.errors import InputError
-from modlife.metrics import mean_and_error, reach
+from modlife.metrics import mean_and_error
 
 SHOWN = {"online": "--", "final": "-"}
 """Returns that are drawn against the number of modules, and how."""
@@ -46,12 +44,12 @@ def draw_numbers(axes: Any, groups: Sequence[Group]) -> list[Row]:
             numbers = [modules(group.lives[0]) for group in mine]
             values = [values_after(group.lives, when) for group in mine]
             found = [mean_and_error(one) for one in values]
-            means, errors = np.array(found).T
             look = {"linestyle": line, "marker": mine[0].marker, "ms": 4}
-            axes.plot(numbers, means, label=f"{label(agent)}, {when}", color=colour(agent), **look)
-            halves = errors * [reach(len(one)) for one in values]
-            with unscaled(axes):
-                axes.errorbar(numbers, means, halves, capsize=3, ls="", color=colour(agent))
+            axes.plot(
+                numbers, [mean for mean, _ in found], label=f"{label(agent)}, {when}", color=colour(agent), **look
+            )
+            for number, own in zip(numbers, values, strict=True):
+                draw_seeds(axes, number, own, capsize=3, color=colour(agent))
             rows += [
                 group.row(f"{when} by modules", mean, error=error, part=str(number))
                 for group, number, (mean, error) in zip(mine, numbers, found, strict=True)
