@@ -134,9 +134,10 @@ def tiny_arms(agent: str) -> Lot:
     return Lot(f"{agent}-robot-smoke", agent, 1, QUICK_ARMS, "robot")
 
 
-def some_arms(agent: str) -> Lot:
+def some_arms(agent: str, *, tag: str = "", **options: Any) -> Lot:
     """Lives with eight robot tasks, coarser physics, scaled inputs and 400,000 steps a task: most are lifted."""
-    return Lot(f"{agent}-robot-8x400k", agent, 2, {"world": {**ARMS, "inputs": "scaled"}, "steps": 400_000}, "robot")
+    length = {"world": {**ARMS, "inputs": "scaled"}, "steps": 400_000}
+    return Lot(f"{agent}{tag}-robot-8x400k", agent, 2, {**length, **options}, "robot")
 
 
 def all_arms(agent: str) -> Lot:
@@ -211,7 +212,10 @@ EXPERIMENTS = Table(
         "fig4",
         {
             "smoke": [tiny_arms(agent) for agent in ROBOTS],
-            "small": [some_arms(agent) for agent in ROBOTS],
+            "small": [
+                *(some_arms(agent) for agent in ROBOTS),
+                some_arms("comp-struct", tag="-known", fresh_critics=False),
+            ],
             "paper": [all_arms(agent) for agent in ROBOTS],
         },
     ),
