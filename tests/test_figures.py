@@ -64,6 +64,8 @@ COMMITTED = {
 }
 """What docs/images were drawn from; a picture's name begins with its figure's."""
 
+IMAGE = "<img src=x onerror=alert(1)>"
+"""A name that would be markup."""
 Value = Callable[[int, str], float]
 
 
@@ -126,6 +128,22 @@ def made_up(path: Path, agent: str = "stl", *, value: Value = lambda number, tas
             }
         )
     return path
+
+
+def renamed(path: Path, to: Callable[[str], str]) -> None:
+    """Gives tasks other names, everywhere in a run directory."""
+    run = RunDirectory(path)
+    names, records, summary = [str(task) for task in run.config().chosen], run.metrics(), run.summary()
+    text = json.dumps([records, summary])
+    for name in names:
+        text = text.replace(json.dumps(name), json.dumps(to(name)))
+    records, summary = json.loads(text)
+    config = run.config()
+    shutil.rmtree(path)
+    with RunWriter.create(path, config) as writer:
+        for record in records:
+            writer.append(record)
+        writer.finish({name: value for name, value in summary.items() if name not in ("files", "sha256")})
 
 
 @pytest.fixture
@@ -799,7 +817,7 @@ def test_agents_differ_in_more_than_colour(tmp_path: Path, drawn: Callable[..., 
 def test_names_are_text_in_an_svg(tmp_path: Path):
     """Also those that would be markup, a formula, or an escape: they are shown as they are."""
     first = [f"wall/red/dynamics-{number}" for number in range(4)]
-    names = ["<img src=x onerror=alert(1)>", "$\\frac{$", "\x1b[31m"]
+    names = [IMAGE, "$\\frac{$", "\x1b[31m"]
     runs = [
         made_up(tmp_path / name, tasks=None, only=[*first, f"floor/red/dynamics-{number}"])
         for number, name in enumerate(names)
@@ -809,3 +827,16 @@ def test_names_are_text_in_an_svg(tmp_path: Path):
     text = "".join("".join(one.itertext()) for one in tree.iter("{http://www.w3.org/2000/svg}text"))
     assert "onerror=alert(1)>" in text and "$\\frac{$" in text and "\\x1b[31m" in text
     assert "STL" in text and not list(tree.iter("img"))
+
+
+def test_names_of_tasks_are_text_in_an_svg(tmp_path: Path):
+    """Also in the titles of panels; one that would do something to a terminal is refused when it is read."""
+    renamed(made_up(tmp_path / "a"), lambda name: f"{IMAGE}$\\frac{{${name}")
+    run(Options("curves", (tmp_path / "a",), tmp_path / "x.svg"))
+    tree = ElementTree.parse(tmp_path / "x.svg")
+    texts = ["".join(one.itertext()) for one in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert sum(one.startswith(f"{IMAGE}$\\frac{{$") and one.count("/") == 2 for one in texts) == 4
+    assert not [one for one in tree.iter() if "onerror" in one.attrib or one.tag.endswith("img")]
+    renamed(made_up(tmp_path / "b"), lambda name: f"\x1b[31m{name}")
+    with pytest.raises(InputError, match="characters that cannot be printed"):
+        run(Options("curves", (tmp_path / "b",), tmp_path / "y.svg"))

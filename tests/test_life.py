@@ -88,7 +88,9 @@ def test_eval_reads_a_run_and_its_seed_matters(home: Path):
     assert len(same["tasks"]) == 4
     table = command("eval", "runs/mtl", "--unseen", "--episodes", "40", cwd=home).out.splitlines()
     assert table[0].split() == ["task", "return", "+-", "success", "length"]
-    assert len(table) == 1 + 60 + 4  # its mean, what length and +- are, and that it never learnt these
+    assert len(table) == 1 + 60 + 5  # its mean and one without training, what length and +- are, that these are new
+    means = {line.split()[0]: float(line.split()[1]) for line in table[61:63]}
+    assert list(means) == ["mean", "untrained"] and -0.1 < means["untrained"] < 0.2
 
 
 def test_play_films_a_trained_policy(home: Path):

@@ -86,6 +86,16 @@ def test_means_are_over_what_is_known():
     assert np.isnan(known_mean(metrics.online_bar(BY_HAND)))
 
 
+def test_returns_after_practice_by_hand():
+    """Three tasks, of which the second is not evaluated after it was practised; what is seen later does not count."""
+    records = [{"kind": "curriculum", "stages": [["a"], ["b"], ["c"]]}]
+    for stage, when, task, value in ((0, "online", "a", 0.25), (0, "seen", "a", 0.9), (2, "online", "c", 0.75)):
+        records.append({"kind": "evaluation", "stage": stage, "when": when, "tasks": [task], "return": [value]})
+    scores = metrics.scores_of(records)
+    np.testing.assert_array_equal(metrics.online_bar(scores), [0.25, NAN, 0.75])
+    assert known_mean(metrics.online_bar(scores)) == 0.5
+
+
 def test_what_was_not_evaluated_does_not_count():
     """A task that is left out of the last evaluation has no forgetting; its CORA pairs with a gap are not known."""
     after = BY_HAND.after.copy()

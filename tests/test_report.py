@@ -15,7 +15,7 @@ from browser import REQUIRED, Browser, browser, program
 from lives import Lived
 from PIL import Image
 from terminal import command
-from test_figures import RESULTS, made_up
+from test_figures import IMAGE, RESULTS, made_up, renamed
 
 import modlife
 from modlife.analysis.report import colours, page, told
@@ -29,11 +29,10 @@ from modlife.analysis.report.told import Told, read, read_all, study_of
 from modlife.cli import report as reporting
 from modlife.lifelong.agents import AGENTS
 from modlife.runs.config import life_from_options
-from modlife.runs.store import RunDirectory, RunWriter
+from modlife.runs.store import RunDirectory
 
 AXES = ("axe_core_python", "axe_playwright_python")
 """Packages that carry axe-core, which looks for what keeps people from using a page."""
-IMAGE = "<img src=x onerror=alert(1)>"
 SECTIONS = ["learning", "phases", "memory", "modules", "search", "tasks", "times", "origin"]
 
 
@@ -321,22 +320,6 @@ def test_a_film_needs_a_checkpoint(tmp_path: Path):
         "report", str(RESULTS / "stl-four-0"), "--film", "wall/red/dynamics-0", "--out", str(tmp_path / "a.html")
     )
     assert end.code == 2 and "no checkpoint" in end.err and not (tmp_path / "a.html").exists()
-
-
-def renamed(path: Path, to: Callable[[str], str]) -> None:
-    """Gives tasks other names, everywhere in a run directory."""
-    run = RunDirectory(path)
-    names, records, summary = [str(task) for task in run.config().chosen], run.metrics(), run.summary()
-    text = json.dumps([records, summary])
-    for name in names:
-        text = text.replace(json.dumps(name), json.dumps(to(name)))
-    records, summary = json.loads(text)
-    config = run.config()
-    shutil.rmtree(path)
-    with RunWriter.create(path, config) as writer:
-        for record in records:
-            writer.append(record)
-        writer.finish({name: value for name, value in summary.items() if name not in ("files", "sha256")})
 
 
 def test_names_from_files_are_text(chromium: Browser, tmp_path: Path):

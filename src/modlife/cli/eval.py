@@ -56,6 +56,7 @@ def run(options: Options) -> None:
 
     start_jax()
     from modlife.cli.tables import evaluation_table
+    from modlife.domains.env import is_slow
     from modlife.runs.load import Run
 
     found = Run.load(options.run or SHIPPED)
@@ -67,11 +68,13 @@ def run(options: Options) -> None:
     asked = {name: getattr(options, name) for name in ("episodes", "acting", "seed", "by_components")}
     with counting():
         record = found.evaluate(tasks, **asked)
+        note = "" if options.as_json else unlearnt(found, record["tasks"], by_components=options.by_components)
+        untrained = found.untrained.evaluate(tasks, **asked) if note and not is_slow(found.agent.env) else None
     if options.as_json:
         print(json.dumps(record))
         return
-    print(evaluation_table(record, searched=searched(found)))
-    if note := unlearnt(found, record["tasks"], by_components=options.by_components):
+    print(evaluation_table(record, searched=searched(found), untrained=untrained))
+    if note:
         print(note)
 
 

@@ -13,6 +13,9 @@ MUCH = 0.05
 MODULES = ("structure: a module for each factor", "by-parts: the modules first used for these components")
 """What columns of an evaluation mean."""
 
+UNTRAINED = "this agent before it learnt anything"
+"""What stands beside the mean of its returns."""
+
 MEANINGS = {
     "zero-shot": "zero-shot: before learning a task",
     "online": "online: after practising it",
@@ -72,9 +75,14 @@ def evaluation_line(what: str, record: dict[str, Any]) -> str:
     )
 
 
-def evaluation_table(record: dict[str, Any], *, searched: Collection[str] = ()) -> str:
-    """An evaluation, a line per task; `searched` are the tasks whose structure could have been another."""
-    width = max(map(len, record["tasks"]))
+def evaluation_table(
+    record: dict[str, Any], *, searched: Collection[str] = (), untrained: dict[str, Any] | None = None
+) -> str:
+    """An evaluation, a line per task; `searched` are the tasks whose structure could have been another.
+
+    `untrained` is that of the same agent before it learnt, beside which its mean can be judged.
+    """
+    width = max(map(len, (*record["tasks"], "untrained" if untrained else "mean")))
     lines = [f"{'task':<{width}}  return  +-      success  length"]
     columns = (record[name] for name in ("tasks", "return", "standard_error", "success", "length"))
     for task, mean, error, success, length in zip(*columns, strict=True):
@@ -85,6 +93,8 @@ def evaluation_table(record: dict[str, Any], *, searched: Collection[str] = ()) 
         for number, (found, expected) in enumerate(zip(record["structure"], record["expected"], strict=True), start=1):
             lines[number] += f"{gap}{path_of(found):<9}  {path_of(expected) if expected else 'none'}"
     lines.append(f"{'mean':<{width}}  {record['mean_return']:6.3f}")
+    if untrained:
+        lines.append(f"{'untrained':<{width}}  {untrained['mean_return']:6.3f}  {UNTRAINED}")
     lines += ("length: steps of an episode", *(MODULES if "structure" in record else ()))
     lines.append("+-: standard error of the mean over episodes")
     if "structure" in record:

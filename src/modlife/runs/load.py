@@ -27,6 +27,8 @@ EVALUATION = 0x0E7A1
 """Sets the keys of evaluations apart from those of lives with the same seed."""
 SEARCH = 0x5EA6C
 """Sets the keys of searches for tasks that were never met apart from those."""
+FRESH = 0xF4E58
+"""Sets the key of fresh parameters apart from those."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,12 @@ class Run:
     def structures(self) -> Mapping[str, Structure]:
         """Which modules it uses for each task learnt; empty where it does not find or get them one by one."""
         return {str(task): one for task, one in zip(self.state.met, self.state.structures, strict=False)}
+
+    @property
+    def untrained(self) -> "Run":
+        """The same agent with fresh parameters: the structures are those that it found, the modules know nothing."""
+        key = jax.random.fold_in(jax.random.key(self.config.seed), FRESH)
+        return replace(self, state=replace(self.agent.init(key=key), facts=self.state.facts))
 
     @property
     def records(self) -> list[dict[str, Any]]:
