@@ -8,7 +8,7 @@ Known mistakes of other implementations are tried here by number, `test_pitfall_
         test_tuning.py)
      4  decay of old information that also averages away the new
      5  information of the wrong task, or of another moment
-     6  information normalised wrongly: does not apply, it is a mean over states and is not normalised
+     6  information normalised by something other than one mean over all parameters (where it is: `--ewc.normalise`)
      7  a pull that is swallowed by Adam and by scaling gradients down: its norms are told
      8  a critic that is held back
      9  one network that cannot tell tasks apart
@@ -208,9 +208,11 @@ def test_information_of_the_released_compressing_is_the_closed_form():
     assert float(critic) == 0
 
 
-def test_normalised_information_has_a_mean_of_one_over_what_has_any():
-    found = normalised({"actor": jnp.array([1.0, 2.0, 6.0]), "critic": jnp.zeros(5)})
-    np.testing.assert_allclose(found["actor"], [1 / 3, 2 / 3, 2])
+def test_pitfall_06_normalised_information_has_a_mean_of_one_over_what_has_any():
+    """By one mean over all arrays: not by one of each, nor by that of the array that happens to be the last."""
+    found = normalised({"actor": [jnp.array([1.0, 2.0, 6.0, 0.0]), jnp.array([[11.0]])], "critic": jnp.zeros(5)})
+    for one, expected in zip(found["actor"], ([0.2, 0.4, 1.2, 0.0], [[2.2]]), strict=True):
+        np.testing.assert_allclose(one, expected, rtol=1e-6)
     assert not np.asarray(found["critic"]).any()
     assert not np.asarray(normalised(jnp.zeros(3))).any()
 
@@ -411,6 +413,29 @@ def test_pitfall_04_information_of_earlier_tasks_decays_and_new_one_is_added_who
     for both, old, new in zip(*(jax.tree.leaves(x.importance) for x in (two, one, alone)), strict=True):
         np.testing.assert_allclose(both, 0.5 * old + new, rtol=1e-5, atol=1e-9)
     assert all(map(np.array_equal, jax.tree.leaves(two.now), jax.tree.leaves(two.anchor)))
+
+
+def mean_of_any(information: Any) -> float:
+    """Over all parameters that have any."""
+    every = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(information)])
+    return float(every[every > 0].mean())
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        EWC(**{**ONLINE, "steps": 256}, config=EWCConfig(decay=0.0, samples=128)),
+        ProgressCompress(**COMPRESSING, config=CompressConfig(decay=0.0, samples=128, epochs=1, batch=64)),
+    ],
+    ids=["ewc", "compress"],
+)
+def test_pitfall_06_information_of_every_task_is_normalised_if_that_is_asked_for(agent: EWC | ProgressCompress):
+    """With a decay of 0 there is that of the last task alone."""
+    asked = replace(agent, config=replace(agent.config, normalise=True))
+    plain, even = (
+        [mean_of_any(end.state.params.importance) for end in lived(one, PLAIN, TURNED)] for one in (agent, asked)
+    )
+    assert 0 < min(plain) < max(plain) < 0.1 and even == pytest.approx([1, 1], rel=1e-5)
 
 
 def is_of(replay: AnyReplay, task: Task) -> bool:

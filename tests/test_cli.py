@@ -1,17 +1,23 @@
 """The command line as a person uses it: output, exit codes, files."""
 
 import json
+import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lives import SMALL
 from PIL import Image
 from terminal import command as modlife
 
 from modlife import __version__
+from modlife.benchmarks import programs
 from modlife.cli.main import COMMANDS
+from modlife.domains.domain import DOMAINS
+from modlife.lifelong.agents import AGENTS
 
 
 def test_the_overview_names_every_command():
@@ -79,6 +85,24 @@ def test_bench_ppo_prints_lives_and_the_parts_of_an_update():
     records = {record["case"]: record for record in map(json.loads, out.out.splitlines())}
     assert list(records) == ["stl", "stl collect", "stl learn"]
     assert all(r["bench"] == "ppo" and r["lives"] == 1 and r["value"] > 0 for r in records.values())
+
+
+def test_bench_agents_prints_every_agents_rate_or_why_it_has_none(monkeypatch: pytest.MonkeyPatch):
+    """Lives as small as can be, where programs compile in no time."""
+    usual = {name: SMALL[name] for name in ("ppo", "ewc", "clear", "compress", "distill")}
+    usual["offline"] = {"consolidator": "bcq", **SMALL["offline"]}
+    monkeypatch.setitem(DOMAINS._entries, "hall", replace(DOMAINS["hall"], usual=usual))
+    monkeypatch.setattr(programs, "UPDATES", 3)
+    out = modlife("bench", "agents", "--domain", "hall")
+    assert out.code == 0, out.err
+    records = {record["agent"]: record for record in map(json.loads, out.out.splitlines())}
+    assert set(records) == set(AGENTS.names) and next(iter(records)) == "comp-struct"
+    assert all((r["bench"], r["domain"], r["threads"]) == ("agents", "hall", 1) for r in records.values())
+    assert records.pop("mtl-chain")["refused"] == "The domain 'hall' has no chained."
+    usual_rate = records["comp-struct"]["value"]
+    for record in records.values():
+        assert record["unit"] == "steps/s" and 0 < record["value"] < math.inf
+        assert record["share"] == pytest.approx(record["value"] / usual_rate, rel=0.01, abs=0.001)
 
 
 @pytest.mark.parametrize(

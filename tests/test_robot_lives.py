@@ -1,6 +1,7 @@
 """Lives in the robot domain: small ones of every agent that learns there, and some that are killed and go on."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -220,26 +221,63 @@ def test_what_cannot_be_learnt_with_robots_is_said_at_once():
         tiny("comp-search", steps=24)
 
 
-TWICE = """
-import sys
+ON_TWO_THREADS = """
+import json, sys
+from dataclasses import replace
 from pathlib import Path
 from modlife.runtime import start_jax
 start_jax(threads=2)
-from test_robot_lives import tiny
+from test_robot_lives import SMALL, tiny
+from modlife import timing
+from modlife.benchmarks import BENCHES
+from modlife.domains.domain import DOMAINS
 from modlife.runs.life import run_life
 
-folder = Path(sys.argv[1])
+folder, life = Path(sys.argv[1]), tiny("stl", tasks=1)
 lives = [folder / name for name in ("one", "other")]
-for life in lives:
-    run_life(tiny("stl", tasks=1), life, devices=2)
-one, other = ((life / "metrics.jsonl").read_bytes() for life in lives)
+for path in lives:
+    run_life(life, path, devices=2)
+one, other = ((path / "metrics.jsonl").read_bytes() for path in lives)
 assert one == other
 print(one.count(b'"curve"'))
+
+timing.REPEATS = 1
+usual = {name: SMALL[name] for name in ("ppo", "replay_size")}
+robot = replace(DOMAINS["robot"], config=lambda: life.world, usual=usual)
+for bench in ("ppo", "offline"):
+    for record in BENCHES[bench](robot, threads=2, seconds=1e-3):
+        print(json.dumps(record))
 """
 
 
-def test_a_life_on_two_threads_gives_the_same_every_time(tmp_path: Path):
+@pytest.fixture(scope="module")
+def on_two_threads(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What a process on two threads says of two lives, and of what users would wait minutes for, at its smallest."""
+    process = [sys.executable, "-c", ON_TWO_THREADS, str(tmp_path_factory.mktemp("threads"))]
+    out = subprocess.run(process, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=280)
+    assert out.returncode == 0, out.stderr
+    return out.stdout.splitlines()
+
+
+def test_a_life_on_two_threads_gives_the_same_every_time(on_two_threads: list[str]):
     """Each steps the physics of its own episodes."""
-    command = [sys.executable, "-c", TWICE, str(tmp_path)]
-    out = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=280)
-    assert out.stdout == "2\n", out.stderr
+    assert on_two_threads[0] == "2"
+
+
+def test_bench_with_robots_on_two_threads_tells_every_rate(on_two_threads: list[str]):
+    records = [json.loads(line) for line in on_two_threads[1:]]
+    assert all((record["domain"], record["threads"]) == ("robot", 2) for record in records)
+    assert all(0 < record["value"] < math.inf for record in records if record["unit"].endswith("/s"))
+    # A phase may be over in a twentieth of a second, which is told as 0.
+    assert all(0 <= record["value"] < math.inf for record in records if record["unit"] == "s/phase")
+    updates = ["stl", "stl collect", "stl learn", "comp learn", "comp learn, all samples 80 times"]
+    found = [(one["bench"], one["case"], one["unit"], one.get("lives"), one.get("tasks")) for one in records]
+    assert found == [
+        *(("ppo", case, "steps/s", 1, None) for case in updates),
+        *(
+            ("offline", case, unit, None, tasks)
+            for tasks in (1, 4)
+            for case in ("real-bcq", "bounded")
+            for unit in ("samples/s", "s/phase")
+        ),
+    ]
