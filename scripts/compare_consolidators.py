@@ -14,9 +14,10 @@ from typing import Any
 
 import jax
 
+from modlife.learners.awac import AWAC
 from modlife.learners.bounded import bounded
 from modlife.learners.config import AWACConfig, BoundedConfig, RealBCQConfig
-from modlife.learners.real_bcq import AWAC, RealBCQ
+from modlife.learners.real_bcq import RealBCQ
 from modlife.learners.replay import Replay
 from modlife.learners.replay_table import Layout, Lesson
 from modlife.lifelong.compositional import Compositional

@@ -191,6 +191,13 @@ def test_every_table_says_what_its_entries_are():
                 assert all(resolve(target) is not None for target in targets)
 
 
+def test_shapes_are_checked_in_every_learner(pytestconfig: pytest.Config):
+    """Not in their configs, where users' values enter: that is where sentences are under test."""
+    checked = str(pytestconfig.getoption("--jaxtyping-packages")).split(",")
+    learners = {f"modlife.learners.{path.stem}" for path in SOURCE.glob("learners/[a-z]*.py")}
+    assert len(learners) > 10 and learners - set(checked) == {"modlife.learners.config"}
+
+
 def test_the_front_door_is_typed_and_documented():
     for name in modlife.__all__:
         function = getattr(modlife, name)

@@ -13,10 +13,11 @@ from steer import MODULES, SEEN, SPREAD, STEER, real, replay_of
 
 from modlife.errors import InputError
 from modlife.learners import losses, offline
+from modlife.learners.awac import AWAC
 from modlife.learners.bounded import bounded
 from modlife.learners.config import AWACConfig, BoundedConfig, PPOConfig, RealBCQConfig
 from modlife.learners.ppo import PPO, Batch, met_so_far, piece_count
-from modlife.learners.real_bcq import AWAC, RealBCQ
+from modlife.learners.real_bcq import RealBCQ
 from modlife.learners.replay_table import Layout, Lesson
 from modlife.policies.bank import Bank, Chain
 from modlife.policies.distributions import Gaussian

@@ -4,14 +4,12 @@
     L = w₁ Σᵢ (Qᵢ(s, a) - y)² - w₂ log π(a|s)                                mean over a batch and over tasks
     θ' <- θ' + τ (θ - θ')                                                     Q': target networks, after every step
 
-Batch-constrained Q-learning as the paper has it for robots (Fujimoto et al. 2019, without the perturbation). With AWAC
-(Nair et al. 2020) the critics learn what the actor would get, and log π(a|s) counts by exp of the action's advantage.
+Batch-constrained Q-learning as the paper has it for robots (Fujimoto et al. 2019, without the perturbation).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -19,7 +17,7 @@ from modlife.domains.env import PRNGKey
 from modlife.domains.graph import Continuous
 from modlife.errors import InputError
 from modlife.learners import losses
-from modlife.learners.config import AWACConfig, RealBCQConfig
+from modlife.learners.config import RealBCQConfig
 from modlife.learners.offline import Consolidator, check_batch
 from modlife.learners.replay_table import Layout, Rows
 from modlife.policies.acting import Rule
@@ -89,24 +87,6 @@ class RealBCQ(Consolidator):
         (aim, weight), action = targets, rows.transition.action
         error = output.valued(action) - aim[None]
         return jnp.stack([(error**2).mean(axis=1).sum(), -(weight * output.distribution.log_prob(action)).mean()])
-
-
-@dataclass(frozen=True)
-class AWAC(RealBCQ):
-    """The same with other targets, and an actor that heeds its critics."""
-
-    config: AWACConfig
-
-    def targets(self, own: Chain, rows: Rows, extra: None) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
-        """What Q of the actions taken is drawn to, and how much the actor learns of them."""
-        assert rows.key is not None
-        key_after, key_now = jax.random.split(rows.key)
-        aim = losses.mean_target(*self.gained(rows), self.following(own, rows, key=key_after))
-        now, config = real(rows.reader()(own)), self.config
-        drawn = now.drawn(config.candidates, key=key_now)
-        values = jnp.stack([critic(drawn) for critic in now.critics])
-        taken = now.valued(rows.transition.action)
-        return aim, losses.advantage_weights(taken, values, temperature=config.temperature, most=config.most)
 
 
 def real(output: AnyOutput) -> GaussianOutput:

@@ -201,7 +201,7 @@ CONSOLIDATORS = Table(
         "awac",
         "advantage-weighted actor-critic, for actions that are real numbers: learns most of what turned out well",
         config="modlife.learners.config:AWACConfig",
-        build="modlife.learners.real_bcq:AWAC",
+        build="modlife.learners.awac:AWAC",
         acting="modlife.learners.real_bcq:acting",
         keeps_finals="modlife.learners.bcq:keeps_finals",
     ),
